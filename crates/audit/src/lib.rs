@@ -1,0 +1,1 @@
+//! The judge: re-derives every decision from contract and ledger, and never sees the scheduler.

@@ -1,0 +1,1 @@
+//! Nouns: units, ids, the parsed contract and ledger records; reading contract files, fail closed.

@@ -1,0 +1,1 @@
+//! Small faulty planners that prove the gates have teeth.

@@ -1,0 +1,2 @@
+//! The `duehook` binary: one file a command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The one loop that touches the world: claim, send, settle, commit; target guard and signing.

@@ -1,0 +1,1 @@
+//! health, probe and verify: gates that can turn red.

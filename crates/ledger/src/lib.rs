@@ -1,0 +1,1 @@
+//! Reading facts for the planner: endpoints, attempts, channels and queue files, streamed.

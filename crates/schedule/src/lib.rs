@@ -1,0 +1,1 @@
+//! Verbs: pure decisions (due, admit, settle) and the planner of both rounds.

@@ -1,0 +1,1 @@
+//! Durable state behind one small trait; SQLite, with one conformance suite for every backend.
