@@ -17,6 +17,8 @@ impl Duration {
     pub const ZERO: Self = Self(0);
     /// The longest span there is.
     pub const MAX: Self = Self(u64::MAX);
+    /// Ten years of 365 days: the longest duration a contract may name, and where a law without a cap saturates.
+    pub const TEN_YEARS: Self = Self(3650 * 86_400_000);
 
     /// A span of so many milliseconds.
     #[must_use]

@@ -1,0 +1,5 @@
+//! The contract language, clause by clause, from the outside.
+
+mod language;
+mod refusals;
+mod round_trip;
