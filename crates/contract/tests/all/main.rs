@@ -3,3 +3,4 @@
 mod language;
 mod refusals;
 mod round_trip;
+mod vectors;
