@@ -34,7 +34,7 @@ INSERT INTO contract_key VALUES
 
 CREATE TABLE entry (n INTEGER NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL) STRICT;
 INSERT INTO entry
-  SELECT n, trim(substr(line, 1, instr(line, '=') - 1), ' ' || char(9)), trim(substr(line, instr(line, '=') + 1), ' ' || char(9))
+  SELECT n, substr(line, 1, instr(line, '=') - 1), substr(line, instr(line, '=') + 1)
   FROM contract_line
   WHERE trim(line, ' ' || char(9)) <> '' AND substr(trim(line, ' ' || char(9)), 1, 1) <> '#' AND instr(line, '=') > 0;
 
