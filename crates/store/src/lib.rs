@@ -208,11 +208,18 @@ pub trait Store: Send + Sync + 'static {
     async fn deliveries(&self, message: MessageId) -> Result<Vec<Delivery>>;
     /// A message's attempts, by start; of one endpoint if given.
     async fn attempts(&self, message: MessageId, endpoint: Option<EndpointKey>) -> Result<Vec<Attempt>>;
+    /// A page of an endpoint's attempts, by id (ids sort by the time of the claim).
+    async fn attempts_of_endpoint(
+        &self,
+        endpoint: EndpointKey,
+        page: Page<AttemptId>,
+    ) -> Result<Vec<Attempt>>;
     /// One attempt.
     async fn attempt(&self, id: AttemptId) -> Result<Option<Attempt>>;
     /// Opens the next delivery number, due now, trigger `manual`; a predecessor that is not final is superseded.
     async fn redrive(&self, redrive: Redrive) -> Result<Delivery>;
-    /// Dead deliveries of an endpoint (oldest first), to redrive in bulk.
+    /// Dead deliveries of an endpoint that no later delivery of their message follows (oldest first), to redrive in
+    /// bulk.
     async fn dead(
         &self,
         endpoint: EndpointKey,
