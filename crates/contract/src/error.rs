@@ -202,6 +202,10 @@ struct Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A problem without a place (a missing key) shows no line, and with it no file: name it here.
+        if self.problem.span.is_none() {
+            write!(f, "{}: ", self.source.name())?;
+        }
         self.problem.fmt(f)
     }
 }
