@@ -2,6 +2,8 @@
 
 mod cmd;
 mod exit;
+mod receiver;
+mod report;
 mod ui;
 
 use clap::{Parser, Subcommand};
