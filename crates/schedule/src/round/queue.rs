@@ -126,10 +126,16 @@ impl Tally {
         self.items_total += 1;
     }
 
+    /// Lines that could not be read.
+    #[must_use]
+    pub fn malformed(&self) -> u64 {
+        self.items_total - self.deliver - self.defer - self.block - self.dead
+    }
+
     /// Whether every line was judged.
     #[must_use]
     pub fn ok(&self) -> bool {
-        self.deliver + self.defer + self.block + self.dead == self.items_total
+        self.malformed() == 0
     }
 }
 
