@@ -14,6 +14,9 @@ COPY probe ./probe
 COPY cases ./cases
 COPY spec ./spec
 COPY docs ./docs
+# Names this build in every report: docker build --build-arg DUEHOOK_BUILD=$(git rev-parse --short HEAD) .
+ARG DUEHOOK_BUILD=image
+ENV DUEHOOK_BUILD=$DUEHOOK_BUILD
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked --package duehook \
