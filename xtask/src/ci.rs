@@ -2,7 +2,7 @@
 //! from cold on two cores. A stage over its budget fails as one that finds something does.
 
 use crate::process::Run;
-use crate::{Error, Result, boundaries, dependencies, fuzz, image, links, style, suite, tools};
+use crate::{Error, Result, boundaries, claims, dependencies, fuzz, image, links, style, suite, tools};
 use std::time::Duration;
 
 /// One step of the gate.
@@ -17,7 +17,7 @@ struct Stage {
 const STAGES: &[Stage] = &[
     Stage {
         name: "tools",
-        budget_s: 150,
+        budget_s: 145,
         run: install_tools,
     },
     Stage {
@@ -44,6 +44,11 @@ const STAGES: &[Stage] = &[
         name: "links",
         budget_s: 5,
         run: links::run,
+    },
+    Stage {
+        name: "claims",
+        budget_s: 5,
+        run: claims::run,
     },
     Stage {
         name: "deny",

@@ -3,6 +3,7 @@
 
 mod boundaries;
 mod ci;
+mod claims;
 mod compose;
 mod dependencies;
 mod fuzz;
@@ -89,6 +90,8 @@ enum Chore {
     Dependencies,
     /// Links between the texts lead somewhere
     Links,
+    /// The tests and commands that the texts name exist
+    Claims,
     /// Dockerfile and compose.yaml, without a Docker engine
     Image,
     /// Mutation testing of `schedule` and `audit` against docs/mutants.md
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Chore::Style => style::run(),
         Chore::Dependencies => dependencies::run(),
         Chore::Links => links::run(),
+        Chore::Claims => claims::run(),
         Chore::Image => image::run(),
         Chore::Mutants { package } => mutants::run(&package),
         Chore::Fuzz { seconds, target } => fuzz::run(seconds, &target),
