@@ -1,30 +1,51 @@
-//! docs/dependencies.md gives a reason for every direct dependency, and for no crate that is none.
+//! docs/dependencies.md gives a reason for every direct dependency, and for no crate that is none; and every crate's
+//! dependencies are named in its source.
 
-use crate::{Error, Result, none_of, process};
+use crate::{Error, Result, naming, none_of, process, source};
 use cargo_metadata::MetadataCommand;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// Direct dependencies of the workspace's crates that are not ours, and who declares them.
-fn direct() -> Result<BTreeMap<String, BTreeSet<String>>> {
-    let metadata = MetadataCommand::new()
+fn metadata() -> Result<cargo_metadata::Metadata> {
+    MetadataCommand::new()
         .manifest_path(process::root().join("Cargo.toml"))
         .no_deps()
         .exec()
         .map_err(|error| Error::Program {
             command: "cargo metadata".into(),
             reason: error.to_string(),
-        })?;
-    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        })
+}
+
+/// Direct dependencies of the workspace's crates that are not ours.
+fn direct(metadata: &cargo_metadata::Metadata) -> BTreeSet<String> {
+    let all = metadata.packages.iter().flat_map(|package| &package.dependencies);
+    all.filter(|dependency| dependency.path.is_none())
+        .map(|dependency| dependency.name.clone())
+        .collect()
+}
+
+/// Dependencies, ours too, that their crate's source never names.
+fn unnamed(metadata: &cargo_metadata::Metadata) -> Result<Vec<String>> {
+    let mut found = Vec::new();
     for package in &metadata.packages {
-        for dependency in package
-            .dependencies
-            .iter()
-            .filter(|dependency| dependency.path.is_none())
-        {
-            found
-                .entry(dependency.name.clone())
-                .or_default()
-                .insert(package.name.to_string());
+        let folder = package
+            .manifest_path
+            .parent()
+            .map(|folder| folder.as_std_path().to_owned());
+        let mut words = BTreeSet::new();
+        for path in naming::rust_files(&folder.unwrap_or_default())? {
+            let text = process::read(&path)?;
+            words.extend(text.split(|c| !source::is_name(c)).map(str::to_owned));
+        }
+        let named = |dependency: &&cargo_metadata::Dependency| {
+            let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
+            !words.contains(&name.replace('-', "_"))
+        };
+        for dependency in package.dependencies.iter().filter(named) {
+            found.push(format!(
+                "`{}` declares `{}` and never names it: drop the line from its Cargo.toml",
+                package.name, dependency.name
+            ));
         }
     }
     Ok(found)
@@ -75,10 +96,13 @@ fn compare(
 /// `cargo xtask dependencies`.
 pub(crate) fn run() -> Result {
     let root = process::root();
-    let direct: BTreeSet<String> = direct()?.into_keys().collect();
+    let metadata = metadata()?;
+    let direct = direct(&metadata);
     let manifest = in_manifest(&process::read(&root.join("Cargo.toml"))?);
     let reasons = with_reason(&process::read(&root.join("docs/dependencies.md"))?);
-    none_of(&compare(&direct, &manifest, &reasons))?;
+    let mut found = compare(&direct, &manifest, &reasons);
+    found.extend(unnamed(&metadata)?);
+    none_of(&found)?;
     println!("dependencies: {} direct ones, each with its reason", direct.len());
     Ok(())
 }
