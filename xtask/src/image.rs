@@ -135,7 +135,7 @@ fn lay_out(root: &Path, room: &Path, last: &Stage) -> Result {
             if copy.from.is_none() {
                 copy_tree(&root.join(source), &inside(&copy.target))?;
             } else if source.ends_with("/duehook") {
-                let binary = root.join("target/debug/duehook");
+                let binary = process::target_folder().join("debug/duehook");
                 copy_tree(&binary, &inside(&copy.target))?;
                 for library in libraries(&binary)? {
                     copy_tree(&library, &inside(&library.display().to_string()))?;

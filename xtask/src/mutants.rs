@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 
 /// The two crates whose rules must not survive a mutation.
 const PACKAGES: &[&str] = &["schedule", "audit"];
-/// Where cargo-mutants writes.
-const OUT: &str = "target/mutants";
 
 /// A mutant's text without its line and column, so that an edit elsewhere in the file does not make it a new one.
 fn without_place(mutant: &str) -> String {
@@ -46,13 +44,14 @@ pub(crate) fn run(packages: &[String]) -> Result {
     };
     let mut survivors = BTreeSet::new();
     for package in &chosen {
-        let out = format!("{OUT}/{package}");
+        let out = process::target_folder().join("mutants").join(package);
+        let shown = out.display().to_string();
         let args = [
             "mutants",
             "--package",
             package,
             "--output",
-            &out,
+            &shown,
             "--no-shuffle",
             "--colors",
             "never",
@@ -60,7 +59,7 @@ pub(crate) fn run(packages: &[String]) -> Result {
         // Its exit code says that mutants survived; the list below says which.
         let code = Run::cargo().args(&args).watch(|_| {})?;
         println!("cargo-mutants on `{package}`: exit {code:?}");
-        let missed = process::root().join(&out).join("mutants.out/missed.txt");
+        let missed = out.join("mutants.out/missed.txt");
         survivors.extend(process::read(&missed)?.lines().map(without_place));
     }
     let table = process::read(&process::root().join("docs/mutants.md"))?;

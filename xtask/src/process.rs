@@ -11,6 +11,18 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
+/// Where cargo builds: as cargo itself decides it from variables and configuration.
+pub(crate) fn target_folder() -> PathBuf {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec();
+    metadata.map_or_else(
+        |_| root().join("target"),
+        |found| found.target_directory.into_std_path_buf(),
+    )
+}
+
 /// The cargo that runs us.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
