@@ -175,6 +175,8 @@ pub trait Store: Send + Sync + 'static {
     async fn endpoint_by_key(&self, endpoint: EndpointKey) -> Result<Option<Endpoint>>;
     /// By id alone, whatever its application.
     async fn endpoint_by_id(&self, id: EndpointId) -> Result<Option<Endpoint>>;
+    /// The latest change of an endpoint's state: since when it is as it is, why, and by whom.
+    async fn last_endpoint_event(&self, endpoint: EndpointKey) -> Result<Option<EndpointEvent>>;
     /// A page of an application's endpoints, by id, without the deleted ones; of all applications for `None`.
     async fn endpoints(&self, app: Option<AppKey>, page: Page<EndpointId>) -> Result<Vec<Endpoint>>;
     /// Every endpoint row that is not deleted, or is deleted and still has waiting or sending deliveries.
