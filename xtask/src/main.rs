@@ -5,6 +5,7 @@ mod boundaries;
 mod ci;
 mod claims;
 mod compose;
+mod crash;
 mod dependencies;
 mod fuzz;
 mod image;
@@ -100,6 +101,8 @@ enum Chore {
         #[arg(long)]
         package: Vec<String>,
     },
+    /// Kill the server under load, again and again, and let receivers, audit and probe judge
+    Crash(crash::Args),
     /// Fuzz every reader for a bounded time
     Fuzz {
         /// Seconds in all, shared by the targets
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Chore::Claims => claims::run(),
         Chore::Image => image::run(),
         Chore::Mutants { package } => mutants::run(&package),
+        Chore::Crash(args) => crash::run(&args),
         Chore::Fuzz { seconds, target } => fuzz::run(seconds, &target),
     };
     match done {
