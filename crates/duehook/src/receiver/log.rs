@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Of a header, so much is logged.
@@ -76,6 +77,8 @@ impl Verdict {
 pub(super) struct Log {
     file: Option<Mutex<File>>,
     on_request: OnRequest,
+    /// Requests that have arrived and are not yet written down.
+    open: AtomicUsize,
 }
 
 impl Log {
@@ -90,7 +93,12 @@ impl Log {
         Ok(Self {
             file: path.map(open).transpose()?,
             on_request,
+            open: AtomicUsize::new(0),
         })
+    }
+
+    pub(super) fn open_requests(&self) -> usize {
+        self.open.load(Ordering::Acquire)
     }
 
     fn write(&self, received: &Received) {
@@ -140,6 +148,7 @@ impl Entry {
             body_bytes: 0,
             body_sha256: String::new(),
         };
+        log.open.fetch_add(1, Ordering::AcqRel);
         Self { log, received }
     }
 
@@ -170,6 +179,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.log.write(&self.received);
+        self.log.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -9,7 +9,7 @@ mod log;
 pub(crate) mod script;
 pub(crate) mod signature;
 
-pub(crate) use log::{Received, Verdict};
+pub(crate) use log::{Received, Verdict, unix_ms as log_clock};
 
 use body::AnswerBody;
 use bytes::Bytes;
@@ -52,6 +52,7 @@ pub(crate) struct Config {
 /// A running receiver. Dropping it stops it.
 pub(crate) struct Receiver {
     address: SocketAddr,
+    log: Arc<Log>,
     task: JoinHandle<()>,
 }
 
@@ -72,11 +73,12 @@ impl Receiver {
         let shared = Arc::new(Shared {
             script: config.script,
             keys: config.keys,
-            log,
+            log: Arc::clone(&log),
             seen: Mutex::default(),
         });
         Ok(Self {
             address,
+            log,
             task: tokio::spawn(accept(listener, shared)),
         })
     }
@@ -84,6 +86,11 @@ impl Receiver {
     /// Where it listens.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Requests that have arrived and are not yet answered.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.log.open_requests()
     }
 }
 
