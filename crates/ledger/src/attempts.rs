@@ -8,6 +8,7 @@ use crate::endpoints::EndpointIndex;
 use crate::error::{FactsError, quoted};
 use crate::hash::{Sha256Hex, fast, hex};
 use crate::ids::{self, CANDIDATES, Ids, Sealed};
+use crate::swar;
 use crate::table::{self, BOM, Columns, without_cr};
 use crate::turns::Turns;
 use sha2::{Digest, Sha256};
@@ -33,8 +34,8 @@ const COLUMNS: Columns = &[
 pub struct Row<'a> {
     /// Its line in the file, from 1.
     pub line: u64,
-    /// Its id, not empty.
-    pub attempt_id: &'a str,
+    /// Its id, not empty: see [`Row::attempt_id`].
+    id: &'a [u8],
     /// The place of its endpoint in the list of endpoints; none where that endpoint is unknown.
     pub endpoint: Option<u32>,
     /// At least 1.
@@ -45,6 +46,15 @@ pub struct Row<'a> {
     pub finish_ts: i64,
     /// None where no response came.
     pub status: Option<i64>,
+}
+
+impl<'a> Row<'a> {
+    /// Its id, not empty.
+    #[must_use]
+    pub fn attempt_id(&self) -> &'a str {
+        // The chunk is known to be UTF-8, and tabs are no part of a character.
+        std::str::from_utf8(self.id).unwrap_or_default()
+    }
 }
 
 /// How to read.
@@ -264,8 +274,7 @@ impl Parsed {
     fn row<'c>(&self, chunk: &'c [u8], line: u64) -> Row<'c> {
         Row {
             line,
-            // The chunk is known to be UTF-8, and tabs are no part of a character.
-            attempt_id: std::str::from_utf8(self.id(chunk)).unwrap_or_default(),
+            id: self.id(chunk),
             endpoint: self.endpoint,
             attempt_no: self.attempt_no,
             start_ts: self.start_ts,
@@ -302,18 +311,55 @@ impl Parse<'_> {
             (start, lines) = (end + 1, 1);
         }
         while start < chunk.len() && lines + 1 < good_lines {
-            let (row, end) = self.line(chunk, start).map_err(|error| {
-                let rest = chunk.get(start..).unwrap_or_default();
-                let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-                error.at(lines + 1, without_cr(rest.get(..end).unwrap_or_default()))
-            })?;
+            let (row, end) = match self.common_line(chunk, start) {
+                Some(common) => common,
+                None => self.line(chunk, start).map_err(|error| {
+                    let rest = chunk.get(start..).unwrap_or_default();
+                    let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+                    error.at(lines + 1, without_cr(rest.get(..end).unwrap_or_default()))
+                })?,
+            };
             rows.push(row);
             (start, lines) = (end + 1, lines + 1);
         }
         not_text.map_or(Ok(lines), Err)
     }
 
-    /// Parses the line that begins at `start`; where it ends.
+    /// Parses the line that begins at `start`, as long as nothing about it is unusual; where it ends.
+    fn common_line(&self, chunk: &[u8], start: usize) -> Option<(Parsed, usize)> {
+        let tab = |at: usize| (chunk.get(at) == Some(&b'\t')).then_some(at + 1);
+        let id_end = swar::separator(chunk, start)?;
+        let endpoint_start = tab(id_end)?;
+        let endpoint_end = swar::separator(chunk, endpoint_start)?;
+        let (attempt_no, end) = swar::digits(chunk, tab(endpoint_end)?)?;
+        let (start_ts, end) = swar::digits(chunk, tab(end)?)?;
+        let (finish_ts, end) = swar::digits(chunk, tab(end)?)?;
+        let status_start = tab(end)?;
+        let (status, end) = if chunk.get(status_start) == Some(&b'-') {
+            (None, status_start + 1)
+        } else {
+            let (status, end) = swar::digits(chunk, status_start)?;
+            (Some(status), end)
+        };
+        let end = swar::separator(chunk, tab(end)?)?;
+        let endpoint = chunk.get(endpoint_start..endpoint_end)?;
+        let sound = id_end > start && !endpoint.is_empty() && attempt_no >= 1 && finish_ts >= start_ts;
+        if !sound || chunk.get(end) != Some(&b'\n') {
+            return None;
+        }
+        let row = Parsed {
+            id_start: u32::try_from(start).ok()?,
+            id_end: u32::try_from(id_end).ok()?,
+            endpoint: self.endpoints.place(endpoint),
+            attempt_no,
+            start_ts,
+            finish_ts,
+            status,
+        };
+        Some((row, end))
+    }
+
+    /// Parses the line that begins at `start`, whatever is in it; where it ends.
     fn line(&self, chunk: &[u8], start: usize) -> Result<(Parsed, usize), FactsError> {
         let rest = chunk.get(start..).unwrap_or_default();
         let mut tabs = [0_usize; 6];

@@ -11,6 +11,7 @@ mod error;
 mod hash;
 mod ids;
 pub mod queue;
+mod swar;
 mod table;
 mod turns;
 

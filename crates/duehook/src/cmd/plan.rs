@@ -219,7 +219,7 @@ fn scan(
                         .ok()
                         .and_then(|place| endpoints.list.get(place));
                     let row = PlanRow {
-                        attempt_id: row.attempt_id,
+                        attempt_id: row.attempt_id(),
                         endpoint_id: endpoint.map_or("", |endpoint| &endpoint.id),
                         attempt_no: row.attempt_no,
                         earliest_ts: planned.earliest_ts,

@@ -114,24 +114,44 @@ pub struct Figures {
     pub ok: bool,
 }
 
+/// FACTOR ^ e for e = 0 … 63, saturating: whatever the factor, further powers are saturated or still 1.
+#[derive(Clone, Debug)]
+pub struct Powers([i64; 64]);
+
+impl Powers {
+    /// The powers of a factor of at least 1.
+    #[must_use]
+    pub fn of(factor: i64) -> Self {
+        let mut powers = [1_i64; 64];
+        for e in 1..powers.len() {
+            powers[e] = powers[e - 1].saturating_mul(factor);
+        }
+        Self(powers)
+    }
+
+    fn at(&self, exponent: i64) -> i64 {
+        let [.., last] = self.0;
+        usize::try_from(exponent)
+            .ok()
+            .and_then(|e| self.0.get(e))
+            .copied()
+            .unwrap_or(last)
+    }
+}
+
 /// The wait of the retry round: min(`dispatch_gap_s`, `backoff_base_s` × FACTOR ^ (`attempt_no` − 1)), saturating. The
 /// exponent is the judged row's own number; the gap is a cap, whatever its name suggests.
 #[must_use]
-pub fn capped_wait_s(endpoint: &Endpoint, factor: i64, attempt_no: i64) -> i64 {
-    let mut wait = endpoint.backoff_base_s;
-    let mut exponent = attempt_no.saturating_sub(1);
-    // Ends once the cap is reached, and at once where nothing grows: at most 63 steps.
-    while exponent > 0 && factor > 1 && wait > 0 && wait < endpoint.dispatch_gap_s {
-        wait = wait.saturating_mul(factor);
-        exponent -= 1;
-    }
-    wait.min(endpoint.dispatch_gap_s)
+pub fn capped_wait_s(endpoint: &Endpoint, powers: &Powers, attempt_no: i64) -> i64 {
+    let backoff_s = endpoint.backoff_base_s.saturating_mul(powers.at(attempt_no - 1));
+    backoff_s.min(endpoint.dispatch_gap_s)
 }
 
 /// The plan in the making.
 #[derive(Debug)]
 pub struct Planner {
     contract: RetryRoundContract,
+    powers: Powers,
     lanes: Vec<Lane>,
     totals: Totals,
     /// Exact, whatever its size; cut to 64 bits at the end.
@@ -171,6 +191,7 @@ impl Planner {
         });
         Self {
             contract,
+            powers: Powers::of(contract.backoff_factor),
             lanes: lanes.collect(),
             totals: Totals::default(),
             backoff_s: 0,
@@ -192,11 +213,7 @@ impl Planner {
         } else {
             self.backoff_s += i128::from(row.start_ts.saturating_sub(lane.finish_ts));
             lane.finish_ts
-                .saturating_add(capped_wait_s(
-                    &lane.endpoint,
-                    self.contract.backoff_factor,
-                    row.attempt_no,
-                ))
+                .saturating_add(capped_wait_s(&lane.endpoint, &self.powers, row.attempt_no))
                 .saturating_add(self.contract.admit_slack_s)
         };
         let scheduled_delta_s = row.start_ts.saturating_sub(earliest_ts);
