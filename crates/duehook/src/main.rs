@@ -1,6 +1,8 @@
 //! The `duehook` binary. One file a command in `cmd/`; this one reads the command line and maps exit codes.
 
+mod client;
 mod cmd;
+mod config;
 mod exit;
 mod receiver;
 mod report;
