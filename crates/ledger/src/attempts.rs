@@ -201,7 +201,7 @@ where
             }
             self.hash.visit(ticket, |hash| hash.update(&chunk));
             self.fold.visit(ticket, |folding| {
-                folding.take(&chunk, ticket, &rows, parsed, &self.stop)
+                folding.take(&chunk, ticket, &rows, parsed, &self.stop);
             });
         }
         match trouble {

@@ -11,7 +11,10 @@ const LINE_CHARS: usize = 120;
 
 /// A file of facts that cannot be used.
 #[derive(Debug)]
-pub struct FactsError {
+pub struct FactsError(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
     file: String,
     line: Option<u64>,
     column: Option<&'static str>,
@@ -23,7 +26,7 @@ pub struct FactsError {
 
 impl FactsError {
     pub(crate) fn new(file: &str, found: impl Into<String>, right: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             file: file.to_owned(),
             line: None,
             column: None,
@@ -31,7 +34,7 @@ impl FactsError {
             right: right.into(),
             shown: None,
             source: None,
-        }
+        }))
     }
 
     /// A file that could not be opened or read on.
@@ -42,76 +45,68 @@ impl FactsError {
             io::ErrorKind::PermissionDenied => ("a file that may not be read", "give read permission"),
             _ => ("a file that cannot be read", "name a readable file"),
         };
-        Self {
-            source: Some(source),
-            ..Self::new(file, found, right)
-        }
+        Self::new(file, found, right).because(source)
     }
 
     /// A temporary file that could not be made, written or read: the check for unique ids needs room.
     pub(crate) fn no_room(file: &str, source: io::Error) -> Self {
         let right = "make room in the temporary folder (TMPDIR), or leave the check out with --skip-id-check";
-        let found = "no temporary file to check the ids with";
-        Self {
-            source: Some(source),
-            ..Self::new(file, found, right)
-        }
+        Self::new(file, "no temporary file to check the ids with", right).because(source)
     }
 
-    pub(crate) fn at(self, line: u64, shown: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(shown);
-        Self {
-            line: Some(line),
-            shown: Some(cut(&text, LINE_CHARS)),
-            ..self
-        }
+    fn because(mut self, source: io::Error) -> Self {
+        self.0.source = Some(source);
+        self
     }
 
-    pub(crate) fn in_column(self, column: &'static str) -> Self {
-        Self {
-            column: Some(column),
-            ..self
-        }
+    pub(crate) fn at(mut self, line: u64, shown: &[u8]) -> Self {
+        self.0.line = Some(line);
+        self.0.shown = Some(cut(&String::from_utf8_lossy(shown), LINE_CHARS));
+        self
+    }
+
+    pub(crate) fn in_column(mut self, column: &'static str) -> Self {
+        self.0.column = Some(column);
+        self
     }
 
     /// Lines before this part of the file: the error was found counting from its start.
-    pub(crate) fn shifted(self, lines: u64) -> Self {
-        Self {
-            line: self.line.map(|line| line + lines),
-            ..self
-        }
+    pub(crate) fn shifted(mut self, lines: u64) -> Self {
+        self.0.line = self.0.line.map(|line| line + lines);
+        self
     }
 
     /// The file.
     #[must_use]
     pub fn file(&self) -> &str {
-        &self.file
+        &self.0.file
     }
 
     /// The line, from 1, if it is one line's fault.
     #[must_use]
     pub fn line(&self) -> Option<u64> {
-        self.line
+        self.0.line
     }
 
     /// What was found and what would be right, without file, line and the line's text.
     #[must_use]
     pub fn what(&self) -> String {
         let column = self
+            .0
             .column
             .map_or_else(String::new, |column| format!("{column}: "));
-        format!("{column}found {}; {}", self.found, self.right)
+        format!("{column}found {}; {}", self.0.found, self.0.right)
     }
 }
 
 impl fmt::Display for FactsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
+        f.write_str(&self.0.file)?;
+        if let Some(line) = self.0.line {
             write!(f, ":{line}")?;
         }
         write!(f, ": {}", self.what())?;
-        if let Some(shown) = &self.shown {
+        if let Some(shown) = &self.0.shown {
             write!(f, "\n    {shown}")?;
         }
         Ok(())
@@ -120,7 +115,7 @@ impl fmt::Display for FactsError {
 
 impl std::error::Error for FactsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
+        self.0.source.as_ref().map(|source| source as _)
     }
 }
 

@@ -90,8 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_separator_is_the_first_tab_or_newline(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let mut padded = bytes.clone();
+        fn a_separator_is_the_first_tab_or_newline(mut padded in proptest::collection::vec(any::<u8>(), 0..64)) {
             padded.extend_from_slice(b"\t       ");
             let want = padded.iter().position(|byte| matches!(byte, b'\t' | b'\n'));
             prop_assert_eq!(separator(&padded, 0), want);

@@ -77,9 +77,14 @@ pub(crate) fn wrong_integer(
             _ => ", which is too small",
         }
     };
+    let largest = if why.ends_with("64 bits") {
+        format!("; the largest is {}", i64::MAX)
+    } else {
+        String::new()
+    };
     let right = match least {
-        Some(least) => format!("write a whole number of at least {least}{or}"),
-        None => format!("write a whole number{or}"),
+        Some(least) => format!("write a whole number of at least {least}{or}{largest}"),
+        None => format!("write a whole number{or}{largest}"),
     };
     FactsError::new(file, format!("{}{why}", quoted(text)), right).in_column(column)
 }

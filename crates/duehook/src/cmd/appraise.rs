@@ -5,7 +5,7 @@
 use super::plan::{Failure, ReportError, name_of, place_of, progress_bar, write_row};
 use crate::exit::Exit;
 use crate::report::{Draft, build_id};
-use crate::ui::{fail, say};
+use crate::ui::{fail, note, say};
 use contract::ContractError;
 use contract::rounds::{DelayUnit, QueueRoundContract};
 use ledger::channels::Channels;
@@ -13,7 +13,7 @@ use ledger::queue::{self, Line};
 use schedule::round::queue::{Item, ResultRow, Tally, appraise};
 use serde::Serialize;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// Appraise a queue round: which waiting items may go out now?
@@ -59,10 +59,10 @@ pub(crate) fn run(args: Args) -> Exit {
             if args.json && args.report.is_some() {
                 say(serde_json::json!({ "contract_available": true, "figures": tally, "ok": tally.ok() }));
             }
-            eprintln!(
+            note(format_args!(
                 "items={items_total} deliver={deliver} defer={defer} block={block} dead={dead} ok={}",
                 tally.ok()
-            );
+            ));
             if tally.ok() { Exit::Clean } else { Exit::Problem }
         }
         Err(Failure::Contract(error)) => {
@@ -74,18 +74,6 @@ pub(crate) fn run(args: Args) -> Exit {
         Err(Failure::Facts(error)) => fail(Exit::Problem, &error),
         Err(Failure::Report(error)) => fail(Exit::Problem, &error),
     }
-}
-
-/// The round over these files, as `duehook appraise --report` makes it: what `verify` is handed.
-pub(crate) fn run_files(contract: &Path, channels: &Path, queue: &Path, now: i64, report: &Path) -> Exit {
-    run(Args {
-        contract: contract.to_owned(),
-        channels: channels.to_owned(),
-        queue: queue.to_owned(),
-        now: Some(now),
-        report: Some(report.to_owned()),
-        json: false,
-    })
 }
 
 /// A line that could not be judged.
@@ -183,7 +171,7 @@ impl Parts {
             Line::Malformed(error) => {
                 self.tally.add_malformed();
                 if self.tally.malformed() <= NAMED {
-                    eprintln!("malformed: {error}");
+                    note(format_args!("malformed: {error}"));
                 }
                 let row = Malformed {
                     line: number,

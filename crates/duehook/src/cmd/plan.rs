@@ -5,7 +5,7 @@
 
 use crate::exit::Exit;
 use crate::report::{Draft, build_id};
-use crate::ui::{fail, say};
+use crate::ui::{fail, note, say};
 use contract::ContractError;
 use contract::rounds::RetryRoundContract;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -65,10 +65,10 @@ pub(crate) fn run(args: Args) -> Exit {
             if args.json && args.report.is_some() {
                 say(serde_json::json!({ "contract_available": true, "figures": figures }));
             }
-            eprintln!(
+            note(format_args!(
                 "plan={} endpoints={} too_early={} ok={ok}",
                 totals.attempts, totals.endpoints, totals.too_early
-            );
+            ));
             if args.strict && !ok {
                 Exit::Problem
             } else {
@@ -84,21 +84,6 @@ pub(crate) fn run(args: Args) -> Exit {
         Err(Failure::Facts(error)) => fail(Exit::Problem, &error),
         Err(Failure::Report(error)) => fail(Exit::Problem, &error),
     }
-}
-
-/// The round over these files, as `duehook plan --report` makes it: what `verify` is handed.
-pub(crate) fn run_files(contract: &Path, endpoints: &Path, attempts: &Path, report: &Path) -> Exit {
-    run(Args {
-        contract: contract.to_owned(),
-        endpoints: endpoints.to_owned(),
-        attempts: attempts.to_owned(),
-        report: Some(report.to_owned()),
-        summary: false,
-        strict: false,
-        skip_id_check: false,
-        jobs: None,
-        json: false,
-    })
 }
 
 /// Why there is no report.
@@ -346,12 +331,17 @@ impl Unknown {
         } else {
             ""
         };
-        eprintln!(
-            "warning: {name}: {} rows name an endpoint that the endpoints file does not have, and are not planned: \
-             line {}{more}; add the endpoint or correct the rows",
+        let (rows, lines) = if self.count == 1 {
+            ("row names", "line")
+        } else {
+            ("rows name", "lines")
+        };
+        note(format_args!(
+            "warning: {name}: {} {rows} an endpoint that the endpoints file does not have: {lines} {}{more}; \
+             nothing is planned there; add the endpoint, or correct the ledger",
             self.count,
             named.join(", "),
-        );
+        ));
     }
 }
 
