@@ -4,6 +4,8 @@
 --   cd LEDGER
 --   psql -X -q -v ON_ERROR_STOP=1 -At -f …/probe/ledger.psql-import.sql -f …/probe/ledger.sql
 --
+-- What a receiver logged (`duehook listen --log seen.jsonl`) may be judged with it; in between, load it with
+--   \copy raw_received (line) FROM 'seen.jsonl' WITH (FORMAT csv, DELIMITER E'\x01', QUOTE E'\x02')
 -- The export is what COPY reads: tabs, backslash escapes, `-` for null. A text that is no whole number, an unknown word
 -- or a missing value stops the load. Everything lands in a schema of its own, made anew.
 SET client_min_messages = warning;
@@ -43,6 +45,9 @@ CREATE TABLE contracts (
 \copy endpoint_events FROM 'endpoint_events.tsv' WITH (FORMAT text, NULL '-', HEADER MATCH)
 \copy node_events FROM 'node_events.tsv' WITH (FORMAT text, NULL '-', HEADER MATCH)
 \copy contracts FROM 'contracts.tsv' WITH (FORMAT text, NULL '-', HEADER MATCH)
+CREATE TABLE raw_received (n bigserial, line text NOT NULL);
+CREATE VIEW received AS SELECT n AS line, CAST(line AS json) ->> 'attempt_id' AS attempt_id FROM raw_received WHERE line <> '';
+CREATE INDEX attempts_by_id ON attempts (attempt_id);
 CREATE INDEX attempts_by_delivery ON attempts (message_id, endpoint_id, delivery_no, seq);
 CREATE INDEX delivery_events_by_delivery ON delivery_events (message_id, endpoint_id, delivery_no, event);
 CREATE INDEX endpoint_events_by_endpoint ON endpoint_events (endpoint_id, seq);

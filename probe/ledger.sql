@@ -3,12 +3,13 @@
 -- PostgreSQL (13 or later): whole numbers only, no functions that one of them lacks.
 --
 -- Before: the record tables attempts, delivery_events, messages, endpoint_events, node_events, contracts (columns as
--- in the export), and the contracts taken apart: contract_clause, contract_part, contract_listed, contract_status.
+-- in the export), and the contracts taken apart: contract_clause, contract_part, contract_listed, contract_status;
+-- received(line, attempt_id): what a receiver logged, or no row.
 -- ledger.sqlite-import.sql + ledger.sqlite.sql, or ledger.psql-import.sql, load them from an export folder.
 -- After: finding(kind, place, expected, found), one row a breach.
 --
 -- What SQL does not see, and the other judge does: the draw itself (SQL has no SHA-256: of a jittered wait only the
--- interval is checked, and the number of such rows is printed), the hash of a contract, and what receivers logged.
+-- interval is checked, and the number of such rows is printed), and the hash of a contract.
 --
 -- Instants and waits are milliseconds. Overflow is a float in one dialect and an error in the other, so no product
 -- below can overflow: waits are cut to ten years before they are multiplied.
@@ -162,7 +163,7 @@ CREATE INDEX step_by_delivery ON step (message_id, endpoint_id, delivery_no, pla
 
 -- What led to each attempt: the interval of its wait, its anchor, and the Retry-After of the answer before it.
 CREATE TABLE judged AS
-  SELECT s.*, c.anchor, c.slack_ms, c.late_after_ms, c.max_attempts, c.max_age_ms, c.jitter, c.ra_rule, c.ra_max_ms, c.ra_times, w.ends, w.low_ms,
+  SELECT s.*, c.anchor, c.slack_ms, c.late_after_ms, c.max_attempts, c.max_age_ms, c.jitter, c.ra_rule, c.ra_max_ms, c.ra_times, w.ends, w.wait_ms AS law_ms, w.low_ms,
          CASE WHEN c.jitter = 'decorrelated' AND s.place > 2 -- at most three times the wait drawn before, capped
               THEN CASE WHEN c.cap_ms < 3 * coalesce(s.before_wait_ms, 0) THEN c.cap_ms WHEN 3 * coalesce(s.before_wait_ms, 0) < w.low_ms THEN w.low_ms ELSE 3 * coalesce(s.before_wait_ms, 0) END
               ELSE w.high_ms END AS high_ms,
@@ -173,7 +174,7 @@ CREATE TABLE judged AS
               ELSE s.before_ended_at END AS anchor_at,
          CASE WHEN c.ra_rule = 'ignore' OR s.before_outcome IS DISTINCT FROM 'failed' THEN NULL
               WHEN hs.wait_s IS NOT NULL THEN CASE WHEN hs.wait_s * 1000 > c.ra_max_ms THEN c.ra_max_ms ELSE hs.wait_s * 1000 END
-              WHEN hd.unix_s * 1000 > s.before_ended_at THEN
+              WHEN hd.unix_s * 1000 >= s.before_ended_at THEN
                 CASE WHEN hd.unix_s * 1000 - s.before_ended_at > c.ra_max_ms THEN c.ra_max_ms ELSE hd.unix_s * 1000 - s.before_ended_at END
               END AS asked_ms
   FROM step AS s
@@ -190,8 +191,10 @@ CREATE TABLE due AS
               ELSE anchor_at + slack_ms + CASE
                 WHEN asked_ms IS NULL THEN own_ms
                 WHEN ra_rule = 'replace' THEN asked_ms
-                WHEN asked_ms <= own_ms THEN own_ms                         -- floor and bounded: at least the law
-                WHEN ra_rule = 'bounded' AND own_ms <= asked_ms / ra_times THEN own_ms * ra_times
+                WHEN ra_rule = 'floor' THEN CASE WHEN asked_ms > own_ms THEN asked_ms ELSE own_ms END
+                -- bounded: from the law's wait to `times` of it
+                WHEN asked_ms <= law_ms THEN law_ms
+                WHEN law_ms <= asked_ms / ra_times THEN law_ms * ra_times
                 ELSE asked_ms END END AS due_by_contract
   FROM (SELECT j.*, CASE WHEN wait_ms IS NULL OR wait_ms < low_ms THEN low_ms WHEN wait_ms > high_ms THEN high_ms ELSE wait_ms END AS own_ms FROM judged AS j) AS k;
 CREATE INDEX due_by_endpoint ON due (endpoint_id, started_at);
@@ -404,6 +407,15 @@ INSERT INTO finding
   WHERE e.event <> 'opened' AND NOT EXISTS (SELECT 1 FROM opening AS o WHERE o.message_id = e.message_id AND o.endpoint_id = e.endpoint_id AND o.delivery_no = e.delivery_no);
 INSERT INTO finding
   SELECT DISTINCT 'state_without_evidence', message_id || ' ' || endpoint_id || ' ' || delivery_no, 'an opened event', 'attempts' FROM step WHERE opened_at IS NULL;
+
+-- A request that a receiver logged and the ledger does not know: one request, one row.
+INSERT INTO finding
+  SELECT 'not_in_ledger', 'received line ' || line, 'an attempt of the ledger', coalesce(attempt_id, 'no attempt id')
+  FROM received WHERE attempt_id IS NULL OR attempt_id NOT IN (SELECT attempt_id FROM attempts);
+INSERT INTO finding
+  SELECT 'not_in_ledger', 'received line ' || line, 'one request for attempt ' || attempt_id, 'request ' || nth
+  FROM (SELECT line, attempt_id, row_number() OVER (PARTITION BY attempt_id ORDER BY line) AS nth FROM received) AS r
+  WHERE nth > 1 AND attempt_id IN (SELECT attempt_id FROM attempts);
 
 -- ------------------------------------------------------------------------------------------------------ 7. the verdict
 CREATE TABLE verdict (place integer NOT NULL, line text NOT NULL);

@@ -4,6 +4,7 @@
 --   cd LEDGER
 --   sqlite3 :memory: '.read …/probe/ledger.sqlite-import.sql' '.read …/probe/ledger.sqlite.sql' '.read …/probe/ledger.sql'
 --
+-- What a receiver logged (`duehook listen --log`) may be judged with it: `.import seen.jsonl raw_received` in between.
 -- ASCII mode takes no notice of quotes; the export's own escapes are undone by ledger.sqlite.sql.
 .bail on
 CREATE TABLE raw_attempts (
@@ -30,6 +31,7 @@ CREATE TABLE raw_node_events (
 CREATE TABLE raw_contracts (
   rev TEXT NOT NULL, canonical TEXT NOT NULL
 ) STRICT;
+CREATE TABLE raw_received (line TEXT NOT NULL) STRICT;
 .mode ascii
 .separator "\t" "\n"
 .import --skip 1 attempts.tsv raw_attempts

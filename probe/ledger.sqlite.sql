@@ -1,7 +1,7 @@
 -- The typed tables of a ledger in SQLite (3.39 or later): from raw text to STRICT columns, and the contracts taken apart.
 --
--- Before: raw_attempts, raw_delivery_events, raw_messages, raw_endpoint_events, raw_node_events, raw_contracts, all text
--- (ledger.sqlite-import.sql). After: the tables that ledger.sql judges. A text that is no whole number, an unknown word
+-- Before: raw_attempts, raw_delivery_events, raw_messages, raw_endpoint_events, raw_node_events, raw_contracts, all text,
+-- and raw_received, a receiver's log, one JSON object a line (ledger.sqlite-import.sql). After: the tables that ledger.sql judges. A text that is no whole number, an unknown word
 -- or a missing value stops the load: a ledger that cannot be read is not judged.
 --
 -- In the export `-` is null, `\-` is the text -, and \\ \t \n \r are a backslash, a tab, a line feed and a carriage return.
@@ -80,6 +80,8 @@ UPDATE node_events SET node = replace(replace(replace(replace(replace(replace(no
 UPDATE node_events SET boot_id = replace(replace(replace(replace(replace(replace(boot_id, '\\', char(1)), '\t', char(9)), '\n', char(10)), '\r', char(13)), '\-', '-'), char(1), '\') WHERE instr(boot_id, '\') > 0;
 UPDATE contracts SET rev = replace(replace(replace(replace(replace(replace(rev, '\\', char(1)), '\t', char(9)), '\n', char(10)), '\r', char(13)), '\-', '-'), char(1), '\') WHERE instr(rev, '\') > 0;
 UPDATE contracts SET canonical = replace(replace(replace(replace(replace(replace(canonical, '\\', char(1)), '\t', char(9)), '\n', char(10)), '\r', char(13)), '\-', '-'), char(1), '\') WHERE instr(canonical, '\') > 0;
+CREATE TABLE received AS SELECT rowid AS line, CAST(line ->> '$.attempt_id' AS TEXT) AS attempt_id FROM raw_received WHERE line <> '';
+CREATE INDEX attempts_by_id ON attempts (attempt_id);
 CREATE INDEX attempts_by_delivery ON attempts (message_id, endpoint_id, delivery_no, seq);
 CREATE INDEX delivery_events_by_delivery ON delivery_events (message_id, endpoint_id, delivery_no, event);
 CREATE INDEX endpoint_events_by_endpoint ON endpoint_events (endpoint_id, seq);

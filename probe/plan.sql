@@ -332,7 +332,8 @@ INSERT INTO mismatch
   ORDER BY due.n;
 INSERT INTO mismatch
   SELECT e.n, e.attempt_id, 'a row', 'none' FROM expected AS e
-  WHERE NOT EXISTS (SELECT 1 FROM problem) AND NOT EXISTS (SELECT 1 FROM report_row AS r WHERE r.attempt_id = e.attempt_id);
+  WHERE NOT EXISTS (SELECT 1 FROM problem) AND NOT EXISTS (SELECT 1 FROM report_row AS r WHERE r.attempt_id = e.attempt_id)
+    AND (SELECT json_type(text, '$.plan') FROM raw_report) IS NOT 'null'; -- a summary has figures alone, and says so below
 CREATE INDEX expected_by_id ON expected (attempt_id);
 INSERT INTO mismatch
   SELECT 9000000000000000000 + place, coalesce(attempt_id, 'plan[' || place || ']'), 'no row',
@@ -385,6 +386,9 @@ INSERT INTO mismatch
         UNION ALL SELECT 'counts.' || j.key, count(*) FROM raw_report, json_each(text, '$.counts') AS j WHERE NOT EXISTS (SELECT 1 FROM problem) AND json_type(text, '$.counts') = 'object' GROUP BY j.key)
   WHERE times > 1 OR (name NOT IN (SELECT name FROM expected_figure)
                       AND name NOT IN ('admissible_endpoints', 'plan', 'totals', 'counts', 'inputs', 'build'));
+INSERT INTO mismatch
+  SELECT 9040000000000000000, 'plan', 'an array', coalesce(json_type(text, '$.plan'), 'nothing') FROM raw_report
+  WHERE NOT EXISTS (SELECT 1 FROM problem) AND coalesce(json_type(text, '$.plan'), 'none') NOT IN ('array', 'null');
 
 -- --------------------------------------------------------------------------------------------------- 9. the verdict
 CREATE TABLE verdict (place INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
@@ -394,6 +398,9 @@ INSERT INTO verdict (line) -- with an unusable contract nothing else is worth sa
 INSERT INTO verdict (line)
   SELECT name || ': expected ' || trim(expected, '"') || ', found ' || trim(found, '"') FROM mismatch
   WHERE NOT EXISTS (SELECT 1 FROM problem) ORDER BY place, rowid;
+INSERT INTO verdict (line)
+  SELECT 'plan: null, a summary: figures judged, rows not' FROM raw_report
+  WHERE NOT EXISTS (SELECT 1 FROM problem) AND json_type(text, '$.plan') = 'null';
 INSERT INTO verdict (line)
   SELECT CASE WHEN EXISTS (SELECT 1 FROM problem WHERE kind = 'contract') THEN 'RESULT: NOT JUDGED (contract unusable)'
               WHEN EXISTS (SELECT 1 FROM problem) THEN 'RESULT: NOT JUDGED (facts unusable)'

@@ -1,6 +1,6 @@
 //! The fault classes that change a native ledger, and the kind of breach that each must be called.
 
-/// A way to get retries wrong. The ids F01 … are those of the catalogue of fault classes in spec/faults.md.
+/// A way to get retries wrong. The ids F01 … are those of the catalogue of fault classes in docs/faults.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LedgerFault {
     Linear,

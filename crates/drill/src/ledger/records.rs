@@ -21,6 +21,36 @@ pub(super) struct Records {
 }
 
 impl Records {
+    /// The first attempt, or else the first delivery event, that is not the same in `clean`.
+    pub(super) fn first_difference(&self, clean: &Self) -> Option<String> {
+        let attempt = self
+            .attempts
+            .iter()
+            .map(Some)
+            .chain(std::iter::repeat(None))
+            .zip(clean.attempts.iter().map(Some).chain(std::iter::repeat(None)))
+            .take(self.attempts.len().max(clean.attempts.len()))
+            .find(|(ours, theirs)| ours != theirs)
+            .and_then(|(ours, theirs)| ours.or(theirs))
+            .map(|row| {
+                format!(
+                    "{} {} {}/{}",
+                    row.message_id, row.endpoint_id, row.delivery_no, row.attempt_no
+                )
+            });
+        let event = || {
+            let differs = self
+                .deliveries
+                .iter()
+                .find(|row| !clean.deliveries.contains(row))?;
+            Some(format!(
+                "{} {} {}",
+                differs.message_id, differs.endpoint_id, differs.event
+            ))
+        };
+        attempt.or_else(event)
+    }
+
     /// Writes the export folder.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let files = [

@@ -1,12 +1,12 @@
+use super::corruptions::{CORRUPTIONS, sort, spread};
 use super::faults::CLASSES;
-use super::scheduler::play;
-use gates::{Code, Probe, probe_ledger};
+use super::*;
 
 #[test]
 fn the_clean_ledger_is_clean_to_sql() {
     let folder = tempfile::tempdir().expect("temp");
     play(None).expect("contract").write(folder.path()).expect("write");
-    let verdict = probe_ledger(Probe::default(), folder.path());
+    let verdict = probe_ledger(Probe::default(), folder.path(), None);
     assert_eq!(verdict.code, Code::Clean, "{}", verdict.lines.join("\n"));
 }
 
@@ -18,7 +18,7 @@ fn sql_names_every_fault_that_it_can_see() {
             .expect("contract")
             .write(folder.path())
             .expect("write");
-        let verdict = probe_ledger(Probe::default(), folder.path());
+        let verdict = probe_ledger(Probe::default(), folder.path(), None);
         let named = verdict
             .lines
             .iter()
@@ -34,23 +34,102 @@ fn sql_names_every_fault_that_it_can_see() {
     }
 }
 
+/// The clean ledger and every faulty one, as export folders.
+pub(crate) fn write_ledgers() -> Vec<tempfile::TempDir> {
+    let faults = std::iter::once(None).chain(CLASSES.iter().map(|class| Some(class.fault)));
+    faults
+        .map(|fault| {
+            let folder = tempfile::tempdir().expect("temp");
+            play(fault)
+                .expect("contract")
+                .write(folder.path())
+                .expect("write");
+            folder
+        })
+        .collect()
+}
+
 #[test]
-#[ignore = "writes the ledgers to look at"]
-fn write_all() {
-    let Ok(dir) = std::env::var("DRILL_DIR") else { return };
-    let one = |name: &str, fault| {
-        let folder = std::path::Path::new(&dir).join(name);
-        std::fs::create_dir_all(&folder).expect("dir");
-        play(fault).expect("contract").write(&folder).expect("write");
-        let verdict = probe_ledger(Probe::default(), &folder);
-        let mut kinds = std::collections::BTreeMap::new();
-        for line in verdict.mismatches() {
-            *kinds.entry(line.split(' ').next().unwrap_or("").to_owned()).or_insert(0) += 1;
-        }
-        println!("{name}: {:?} {kinds:?}", verdict.lines.last());
-    };
-    one("clean", None);
-    for class in CLASSES {
-        one(class.id, Some(class.fault));
+fn sql_names_requests_that_the_ledger_does_not_know() {
+    let folder = tempfile::tempdir().expect("temp");
+    let records = play(None).expect("contract");
+    records.write(folder.path()).expect("write");
+    let known = &records.attempts[0].attempt_id;
+    let log = folder.path().join("seen.jsonl");
+    let line = |id: &str| format!("{{\"attempt_id\": {id}, \"arrival_ms\": 1.5}}\n");
+    std::fs::write(&log, line(&format!("\"{known}\""))).expect("log");
+    assert_eq!(
+        probe_ledger(Probe::default(), folder.path(), Some(&log)).code,
+        Code::Clean
+    );
+    let twice_and_unknown = [
+        line(&format!("\"{known}\"")),
+        line(&format!("\"{known}\"")),
+        line("\"nobody\""),
+        line("null"),
+    ]
+    .concat();
+    std::fs::write(&log, twice_and_unknown).expect("log");
+    let verdict = probe_ledger(Probe::default(), folder.path(), Some(&log));
+    let named = verdict
+        .lines
+        .iter()
+        .filter(|line| line.starts_with("not_in_ledger "))
+        .count();
+    assert_eq!(named, 3, "{verdict:?}");
+}
+
+#[test]
+fn sql_names_each_kind_in_a_corrupted_ledger() {
+    for (kind, corrupt) in CORRUPTIONS {
+        let folder = tempfile::tempdir().expect("temp");
+        let mut records = play(None).expect("contract");
+        spread(&mut records);
+        corrupt(&mut records);
+        sort(&mut records);
+        records.write(folder.path()).expect("write");
+        let verdict = probe_ledger(Probe::default(), folder.path(), None);
+        let named = verdict
+            .lines
+            .iter()
+            .any(|line| line.starts_with(&format!("{kind} ")));
+        assert!(named, "{kind}: {}", verdict.lines.join("\n"));
     }
+}
+
+/// What SQL names: stands in for the auditor where the drill itself is tried.
+fn sql_kinds(folder: &Path) -> io::Result<BTreeSet<String>> {
+    let verdict = probe_ledger(Probe::default(), folder, None);
+    let kinds = verdict
+        .mismatches()
+        .iter()
+        .filter(|line| !line.starts_with("interval only"));
+    Ok(kinds
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect())
+}
+
+#[test]
+fn a_judge_that_names_nothing_makes_the_drill_exit_2() {
+    let classes = &CLASSES[..3];
+    let sound = drill_ledger_with(Probe::default(), &sql_kinds, classes).expect("drill");
+    assert_eq!(sound.code(), Code::Clean, "{:?}", sound.rows);
+    let blunt = drill_ledger_with(Probe::default(), &|_| Ok(BTreeSet::new()), classes).expect("drill");
+    assert_eq!(blunt.code(), Code::Problem);
+    assert!(blunt.rows.iter().all(|row| row.verdict == "MISSED by audit"));
+    let probe = Probe {
+        forced_exit: Some(Code::Clean),
+    };
+    let blunt = drill_ledger_with(probe, &sql_kinds, classes).expect("drill");
+    assert_eq!(blunt.code(), Code::Problem);
+    assert!(blunt.rows.iter().all(|row| row.verdict == "MISSED by probe"));
+}
+
+#[test]
+fn a_judge_that_cries_over_a_clean_ledger_is_not_green() {
+    let cries = |_: &Path| Ok(BTreeSet::from(["too_early".to_owned()]));
+    let drill = drill_ledger_with(Probe::default(), &cries, &CLASSES[..1]).expect("drill");
+    assert!(!drill.green_before && !drill.green_after);
+    assert_eq!(drill.code(), Code::Problem);
 }

@@ -61,10 +61,10 @@ const KINDS: [(&str, &[&str]); 6] = [
     ("contracts", &["rev", "canonical"]),
 ];
 
-/// Judges an exported ledger.
+/// Judges an exported ledger, with what a receiver logged if that is given.
 #[must_use]
-pub fn probe_ledger(probe: Probe, folder: &Path) -> ProbeVerdict {
-    probe.finish(match load(folder) {
+pub fn probe_ledger(probe: Probe, folder: &Path, received: Option<&Path>) -> ProbeVerdict {
+    probe.finish(match load(folder, received) {
         Err(LoadError::Facts(lines)) => ProbeVerdict::not_judged(Code::Problem, lines),
         Err(LoadError::Database(error)) => broken(&error),
         Ok(db) => judge(&db).unwrap_or_else(|error| broken(&error)),
@@ -87,7 +87,7 @@ impl From<rusqlite::Error> for LoadError {
     }
 }
 
-fn load(folder: &Path) -> Result<Connection, LoadError> {
+fn load(folder: &Path, received: Option<&Path>) -> Result<Connection, LoadError> {
     let manifest = read_manifest(folder)?;
     let mut db = Connection::open_in_memory()?;
     let transaction = db.transaction()?;
@@ -102,6 +102,11 @@ fn load(folder: &Path) -> Result<Connection, LoadError> {
                 .join(", ")
         ))?;
         load_kind(&transaction, folder, &manifest, kind, columns)?;
+    }
+    transaction.execute_batch("CREATE TABLE raw_received (line TEXT NOT NULL) STRICT")?;
+    if let Some(path) = received {
+        let text = read_text(path).map_err(|error| LoadError::Facts(vec![super::describe(&error)]))?;
+        super::load_lines(&transaction, "raw_received", &text)?;
     }
     transaction.execute_batch(SQLITE_SQL).map_err(|error| {
         LoadError::Facts(vec![format!(
@@ -210,4 +215,71 @@ fn cells_of_json(line: &str, columns: &[&str]) -> Result<Vec<String>, String> {
             Some(other) => Err(format!("`{name}` is {other}, expected a text, a number or null")),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec/vectors/policies.json: what real systems publish, as far as the language can say it.
+    #[test]
+    fn every_published_policy_waits_in_sql_as_it_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/policies.json");
+        let text = std::fs::read_to_string(path).expect("vectors");
+        let policies: serde_json::Value = serde_json::from_str(&text).expect("json");
+        let db = Connection::open_in_memory().expect("database");
+        for (kind, columns) in KINDS {
+            let names = columns
+                .iter()
+                .map(|name| format!("\"{name}\" TEXT NOT NULL"))
+                .collect::<Vec<_>>();
+            db.execute_batch(&format!("CREATE TABLE raw_{kind} ({}) STRICT", names.join(", ")))
+                .expect("table");
+        }
+        db.execute_batch("CREATE TABLE raw_received (line TEXT NOT NULL) STRICT")
+            .expect("table");
+        let mut revs = Vec::new();
+        for policy in policies.as_array().expect("list") {
+            let Some(text) = policy["contract"].as_str() else {
+                continue;
+            };
+            let contract = contract::parse(text, "vector").expect("contract");
+            // decorrelated: its interval depends on the wait drawn before, so it stands with the rows and not here
+            if contract.retry.jitter != contract::model::Jitter::Decorrelated {
+                db.execute(
+                    "INSERT INTO raw_contracts VALUES (?1, ?2)",
+                    [contract.rev(), contract.canonical()],
+                )
+                .expect("insert");
+                revs.push((policy, contract.rev()));
+            }
+        }
+        // One delivery with as many attempts as the largest n asks for: SQL derives no more waits than it needs.
+        db.execute_batch(
+            "WITH RECURSIVE up (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 400) INSERT INTO raw_attempts
+             SELECT 'a' || n, n, 'm', 'e', '1', n, 'r', 'r', '0', '0', '0', 'failed', '500', '-', '-', '-', 'n', 'scheduled' FROM up",
+        )
+        .expect("attempts");
+        db.execute_batch(SQLITE_SQL).expect("load");
+        db.execute_batch(LEDGER_SQL).expect("judge");
+        let mut vectors = 0;
+        for (policy, rev) in revs {
+            for vector in policy["vectors"].as_array().expect("vectors") {
+                let n = vector["n"].as_i64().expect("n");
+                let query = "SELECT low_ms, high_ms FROM contract_wait WHERE rev = ?1 AND n = ?2";
+                let found: (i64, i64) = db
+                    .query_row(query, rusqlite::params![rev, n], |row| {
+                        Ok((row.get(0)?, row.get(1)?))
+                    })
+                    .unwrap_or_else(|error| panic!("{} retry {n}: {error}", policy["policy"]));
+                let due = (
+                    vector["min_ms"].as_i64().expect("min"),
+                    vector["max_ms"].as_i64().expect("max"),
+                );
+                assert_eq!(found, due, "{} retry {n}", policy["policy"]);
+                vectors += 1;
+            }
+        }
+        assert!(vectors >= 300, "{vectors}");
+    }
 }

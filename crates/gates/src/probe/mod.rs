@@ -7,6 +7,7 @@ mod rounds;
 
 pub use ledger::{LEDGER_SQL, probe_ledger};
 pub use rounds::{APPRAISE_SQL, PLAN_SQL, probe_appraise, probe_plan};
+pub(crate) use rounds::{appraise_tables, plan_tables};
 
 use crate::code::Code;
 use crate::files::{ReadError, read_text};
