@@ -10,13 +10,13 @@ type Corruption = (&'static str, fn(&mut Records));
 
 pub(super) const CORRUPTIONS: &[Corruption] = &[
     ("too_early", |all| {
-        shift_start(at(all, "msg-both", "ep-alpha", 2), -SECOND)
+        shift_start(at(all, "msg-both", "ep-alpha", 2), -SECOND);
     }),
     ("too_many_attempts", |all| {
-        again(all, "msg-long", "ep-alpha", 10, 2 * HOUR)
+        again(all, "msg-long", "ep-alpha", 10, 2 * HOUR);
     }),
     ("after_success", |all| {
-        again(all, "msg-after", "ep-alpha", 2, 60 * SECOND)
+        again(all, "msg-after", "ep-alpha", 2, 60 * SECOND);
     }),
     ("to_inactive_endpoint", |all| {
         let row = at(all, "msg-gone", "ep-bravo", 2);
@@ -40,10 +40,10 @@ pub(super) const CORRUPTIONS: &[Corruption] = &[
         all.attempts.push(twin);
     }),
     ("min_gap", |all| {
-        shift_start(at(all, "msg-paced-2", "ep-paced", 1), -1_500)
+        shift_start(at(all, "msg-paced-2", "ep-paced", 1), -1_500);
     }),
     ("rate", |all| {
-        shift_start(at(all, "msg-paced-4", "ep-paced", 1), -5 * SECOND)
+        shift_start(at(all, "msg-paced-4", "ep-paced", 1), -5 * SECOND);
     }),
     ("in_flight", |all| {
         let end = at(all, "msg-paced-1", "ep-paced", 1).ended_at;
@@ -53,7 +53,7 @@ pub(super) const CORRUPTIONS: &[Corruption] = &[
         at(all, "msg-later", "ep-bravo", 3).retry_after = Some("7200".into());
     }),
     ("after_max_age", |all| {
-        shift(at(all, "msg-after", "ep-alpha", 2), 6 * HOUR)
+        shift(at(all, "msg-after", "ep-alpha", 2), 6 * HOUR);
     }),
     ("overdue", |all| shift(at(all, "msg-after", "ep-alpha", 2), HOUR)),
     ("wait_too_long", |all| {
@@ -75,16 +75,16 @@ pub(super) const CORRUPTIONS: &[Corruption] = &[
             .retain(|row| row.message_id != "msg-both" || row.endpoint_id != "ep-bravo");
     }),
     ("numbering_gap", |all| {
-        at(all, "msg-both", "ep-alpha", 4).attempt_no = AttemptNo::new(5)
+        at(all, "msg-both", "ep-alpha", 4).attempt_no = AttemptNo::new(5);
     }),
     ("wrong_draw", |all| {
         at(all, "msg-both", "ep-alpha", 2).wait_ms = Some(Duration::from_ms(29_999));
     }),
     ("unknown_contract", |all| {
-        at(all, "msg-gone", "ep-bravo", 1).retry_rev = "nobody".into()
+        at(all, "msg-gone", "ep-bravo", 1).retry_rev = "nobody".into();
     }),
     ("outcome_not_in_contract", |all| {
-        at(all, "msg-both", "ep-alpha", 1).status = Some(200)
+        at(all, "msg-both", "ep-alpha", 1).status = Some(200);
     }),
     ("state_without_evidence", |all| {
         at(all, "msg-after", "ep-alpha", 2).outcome = Some(Outcome::TimedOut);

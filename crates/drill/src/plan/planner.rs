@@ -270,7 +270,7 @@ fn figures(
         match walks.get(id).filter(|_| admits(endpoint)) {
             None => skipped += 1,
             Some(walk) if walk.last_succeeded || (has(PlanFault::EverSucceeded) && walk.ever_succeeded) => {
-                succeeded += 1
+                succeeded += 1;
             }
             Some(_) => exhausted += 1,
         }

@@ -330,3 +330,124 @@ fn three_implementations_agree_on_which_lines_are_malformed() {
     write(dir.path(), &[("queue.jsonl", "")]);
     agree_on_appraisal(dir.path(), 100, 0, "an empty queue");
 }
+
+/// A file, what is replaced in it, and by what.
+type Damage = (&'static str, &'static str, &'static str);
+
+const RETRY_DAMAGE: &[Damage] = &[
+    ("retry.env", "WEBHOOK_ADMIT_SLACK_S=5\n", ""),
+    ("retry.env", "=2\n", "=2\nWEBHOOK_BACKOFF_FACTOR=2\n"),
+    ("retry.env", "=2\n", "=2\nWEBHOOK_MODE=x\n"),
+    ("retry.env", "=2\n", "=two\n"),
+    ("retry.env", "=2\n", "= 2\n"),
+    ("retry.env", "=2\n", "=0\n"),
+    ("retry.env", "=2\n", "=\n"),
+    ("retry.env", "=2\n", "=2.0\n"),
+    ("retry.env", "_SLACK_S=5", "_SLACK_S=-5"),
+    ("retry.env", "_SLACK_S=5", "_SLACK_S=9223372036854775808"),
+    ("retry.env", "_MIN=200", "_MIN=300"),
+    ("retry.env", "_MIN=200", "_MIN=99"),
+    ("retry.env", "_MAX=299", "_MAX=600"),
+    ("retry.env", "WEBHOOK_BACKOFF_FACTOR=2", "no equals sign"),
+    ("retry.env", "WEBHOOK_BACKOFF_FACTOR", "webhook_backoff_factor"),
+    ("endpoints.tsv", "\tdispatch_gap_s", ""),
+    ("endpoints.tsv", "dispatch_gap_s", "dispatch_gap_s\tmood"),
+    ("endpoints.tsv", "\t70\n", "\n"),
+    ("endpoints.tsv", "\t70\n", "\t70\t1\n"),
+    ("endpoints.tsv", "\t70\n", "\tx\n"),
+    ("endpoints.tsv", "\t70\n", "\t-1\n"),
+    ("endpoints.tsv", "\t70\n", "\t\n"),
+    ("endpoints.tsv", "\t70\n", "\t9223372036854775808\n"),
+    ("endpoints.tsv", "ep-bravo", "ep-alpha"),
+    ("endpoints.tsv", "ep-bravo", ""),
+    ("endpoints.tsv", "draining", "drained"),
+    ("endpoints.tsv", "draining", "Draining"),
+    ("endpoints.tsv", "active\t3", "active\t0"),
+    ("endpoints.tsv", "ep-bravo", "\nep-bravo"),
+    ("attempts.tsv", "\terror", ""),
+    ("attempts.tsv", "error", "error\tmood"),
+    ("attempts.tsv", "\t502\t-", "\t502"),
+    ("attempts.tsv", "\t502\t-", "\t502\t-\t-"),
+    ("attempts.tsv", "\t502\t", "\tbad\t"),
+    ("attempts.tsv", "\t502\t", "\t\t"),
+    ("attempts.tsv", "\t502\t", "\t--\t"),
+    ("attempts.tsv", "\t502\t", "\t5e2\t"),
+    ("attempts.tsv", "\t1000\t", "\tx\t"),
+    ("attempts.tsv", "\t1000\t", "\t+1000\t"),
+    ("attempts.tsv", "\t1000\t", "\t 1000\t"),
+    ("attempts.tsv", "\t1000\t1002", "\t1002\t1000"),
+    ("attempts.tsv", "\t1000\t", "\t-9223372036854775809\t"),
+    ("attempts.tsv", "\t1000\t1002", "\t1000\t9223372036854775808"),
+    ("attempts.tsv", "a-02", "a-01"),
+    ("attempts.tsv", "a-02", ""),
+    ("attempts.tsv", "ep-alpha\t1", "ep-alpha\t0"),
+    ("attempts.tsv", "ep-alpha\t1", "ep-alpha\t-1"),
+    ("attempts.tsv", "ep-alpha\t1", "ep-alpha\t1.0"),
+    ("attempts.tsv", "ep-alpha\t1", "\t1"),
+    ("attempts.tsv", "a-02", "\na-02"),
+    ("attempts.tsv", "attempt_no", "attempt_nr"),
+];
+
+#[test]
+fn three_implementations_refuse_the_same_inputs_with_the_same_code() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/retry-round");
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["retry.env", "endpoints.tsv", "attempts.tsv"];
+    let restore = || {
+        for name in names {
+            std::fs::copy(cases.join(name), dir.path().join(name)).unwrap();
+        }
+    };
+    restore();
+    agree_on_plan(dir.path(), "the worked case");
+    let files = "--contract retry.env --endpoints endpoints.tsv --attempts attempts.tsv";
+    let same = |what: &str, code: i32| {
+        assert_eq!(
+            duehook(dir.path(), &format!("plan {files} --report other.json")).0,
+            code,
+            "{what}: plan"
+        );
+        for gate in ["health", "probe"] {
+            let (found, said) = duehook(dir.path(), &format!("{gate} plan {files} --report plan.json"));
+            assert_eq!(found, code, "{what}: {gate}: {said}");
+        }
+        assert!(
+            !dir.path().join("other.json").exists(),
+            "{what}: a report was written"
+        );
+    };
+    for (name, from, to) in RETRY_DAMAGE {
+        let path = dir.path().join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{name} has no {from:?}");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        same(
+            &format!("{name}: {from:?} → {to:?}"),
+            if *name == "retry.env" { 3 } else { 2 },
+        );
+        restore();
+    }
+    for name in names {
+        let code = if name == "retry.env" { 3 } else { 2 };
+        let path = dir.path().join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        for (what, damage) in [("a NUL", 0_u8), ("no UTF-8", 0xff)] {
+            let mut bad = bytes.clone();
+            bad.insert(bytes.len() / 2, damage);
+            std::fs::write(&path, bad).unwrap();
+            same(&format!("{name}: {what}"), code);
+        }
+        std::fs::write(&path, "").unwrap();
+        same(&format!("{name}: empty"), code);
+        std::fs::remove_file(&path).unwrap();
+        same(&format!("{name}: missing"), code);
+        std::fs::create_dir(&path).unwrap();
+        same(&format!("{name}: a directory"), code);
+        std::fs::remove_dir(&path).unwrap();
+        restore();
+    }
+    // A contract's fault beats one of the facts.
+    std::fs::write(dir.path().join("attempts.tsv"), "").unwrap();
+    std::fs::write(dir.path().join("retry.env"), "").unwrap();
+    same("both", 3);
+}
