@@ -13,7 +13,7 @@ use crate::table::{self, BOM, Columns, without_cr};
 use crate::turns::Turns;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -92,11 +92,54 @@ where
     F: FnMut(&Row<'_>) -> Result<(), E> + Send,
     E: From<FactsError> + Send,
 {
+    let chunks = Chunks::open(path, name)?;
+    let (scanned, ids) = scan_chunks(chunks, name, endpoints, options, progress, fold)?;
+    if options.check_ids {
+        check_ids(path, name, &ids, options.jobs)?;
+    }
+    Ok(scanned)
+}
+
+/// Reads from any source, on this thread alone and without the check for unique ids, which needs to read twice.
+///
+/// # Errors
+/// The first row that is wrong, or what `fold` failed with.
+pub fn read<F, E>(
+    source: impl Read + Send,
+    name: &str,
+    endpoints: &EndpointIndex,
+    fold: F,
+) -> Result<Scanned, E>
+where
+    F: FnMut(&Row<'_>) -> Result<(), E> + Send,
+    E: From<FactsError> + Send,
+{
+    let options = Options {
+        jobs: NonZeroUsize::MIN,
+        check_ids: false,
+    };
+    let (scanned, _) = scan_chunks(Chunks::of(source, name), name, endpoints, options, &|_| (), fold)?;
+    Ok(scanned)
+}
+
+fn scan_chunks<R, F, E>(
+    chunks: Chunks<R>,
+    name: &str,
+    endpoints: &EndpointIndex,
+    options: Options,
+    progress: &(dyn Fn(u64) + Sync),
+    fold: F,
+) -> Result<(Scanned, Vec<Sealed>), E>
+where
+    R: Read + Send,
+    F: FnMut(&Row<'_>) -> Result<(), E> + Send,
+    E: From<FactsError> + Send,
+{
     let shared = Shared {
         name,
         endpoints,
         check_ids: options.check_ids,
-        source: Mutex::new(Chunks::open(path, name)?),
+        source: Mutex::new(chunks),
         hash: Turns::new(Sha256::new()),
         fold: Turns::new(Folding {
             fold,
@@ -111,16 +154,16 @@ where
     if let Some(error) = failed {
         return Err(error);
     }
-    if lines == 0 {
+    let Some(rows) = lines.checked_sub(1) else {
         return Err(table::empty(name, COLUMNS).into());
-    }
-    if options.check_ids {
-        check_ids(path, name, &ids, options.jobs)?;
-    }
-    Ok(Scanned {
-        rows: lines - 1,
-        sha256: hex(shared.hash.into_inner()),
-    })
+    };
+    Ok((
+        Scanned {
+            rows,
+            sha256: hex(shared.hash.into_inner()),
+        },
+        ids,
+    ))
 }
 
 /// Runs `work` on so many threads, this one among them, and gathers what they bring.
@@ -138,11 +181,11 @@ fn run<T: Send>(jobs: NonZeroUsize, work: impl Fn() -> io::Result<T> + Sync) -> 
     })
 }
 
-struct Shared<'s, F, E> {
+struct Shared<'s, R, F, E> {
     name: &'s str,
     endpoints: &'s EndpointIndex,
     check_ids: bool,
-    source: Mutex<Chunks>,
+    source: Mutex<Chunks<R>>,
     hash: Turns<Sha256>,
     fold: Turns<Folding<F, E>>,
     stop: AtomicBool,
@@ -157,9 +200,9 @@ struct Folding<F, E> {
 }
 
 /// Closes the turns when its thread panics, so that no other waits for it for ever.
-struct OnPanic<'a, F, E>(&'a Shared<'a, F, E>);
+struct OnPanic<'a, R, F, E>(&'a Shared<'a, R, F, E>);
 
-impl<F, E> Drop for OnPanic<'_, F, E> {
+impl<R, F, E> Drop for OnPanic<'_, R, F, E> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.stop.store(true, Ordering::Relaxed);
@@ -169,8 +212,9 @@ impl<F, E> Drop for OnPanic<'_, F, E> {
     }
 }
 
-impl<F, E> Shared<'_, F, E>
+impl<R, F, E> Shared<'_, R, F, E>
 where
+    R: Read,
     F: FnMut(&Row<'_>) -> Result<(), E> + Send,
     E: From<FactsError> + Send,
 {

@@ -3,7 +3,7 @@
 use crate::error::FactsError;
 use crate::table::without_cr;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Small enough that a chunk stays in the processor's own cache from reading to folding.
@@ -12,28 +12,34 @@ const CHUNK: usize = 256 * 1024;
 pub(crate) const MAX_LINE: usize = 64 * 1024;
 
 /// Cuts a file into chunks of whole lines. Together they hold every byte of it, in order.
-pub(crate) struct Chunks {
-    file: File,
+pub(crate) struct Chunks<R> {
+    source: R,
     name: String,
     carry: Vec<u8>,
     ticket: u64,
     done: bool,
 }
 
-impl Chunks {
+impl Chunks<File> {
     pub(crate) fn open(path: &Path, name: &str) -> Result<Self, FactsError> {
         let unreadable = |error| FactsError::unreadable(name, error);
         let file = File::open(path).map_err(unreadable)?;
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
-        Ok(Self {
-            file,
+        Ok(Self::of(file, name))
+    }
+}
+
+impl<R: Read> Chunks<R> {
+    pub(crate) fn of(source: R, name: &str) -> Self {
+        Self {
+            source,
             name: name.to_owned(),
             carry: Vec::new(),
             ticket: 0,
             done: false,
-        })
+        }
     }
 
     /// Fills `buffer` with the next chunk and gives its number, from 0; none at the end. A chunk ends with a line end
@@ -57,7 +63,7 @@ impl Chunks {
         buffer.reserve(CHUNK);
         buffer.append(&mut self.carry);
         let room = u64::try_from(CHUNK.saturating_sub(buffer.len())).unwrap_or(0);
-        let read = (&self.file).take(room).read_to_end(buffer);
+        let read = self.source.by_ref().take(room).read_to_end(buffer);
         read.map_err(|error| FactsError::unreadable(&self.name, error))?;
         if buffer.len() < CHUNK {
             self.done = true;

@@ -3,10 +3,12 @@
 //! Held in memory as a whole: endpoints are what a round may hold.
 
 use crate::error::{FactsError, quoted};
-use crate::hash::{FastBuild, Sha256Hex, sha256_hex};
+use crate::hash::{FastBuild, Hashed, Sha256Hex, fast, sha256_hex};
 use crate::table::{self, BOM, Columns, without_cr};
 use contract::ledger::EndpointState;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasherDefault;
 use std::path::Path;
 
 const COLUMNS: Columns = &[
@@ -41,16 +43,44 @@ pub struct Endpoints {
     pub sha256: Sha256Hex,
 }
 
-/// From an endpoint's id to its place in the list.
-#[derive(Debug)]
-pub struct EndpointIndex(HashMap<Box<[u8]>, u32, FastBuild>);
+/// From an endpoint's id to its place in the list. Asked once a row, so it compares hashes first and words then.
+#[derive(Debug, Default)]
+pub struct EndpointIndex {
+    by_hash: HashMap<u64, (u32, Box<[u8]>), BuildHasherDefault<Hashed>>,
+    /// Those whose hash another one has: as good as none.
+    others: HashMap<Box<[u8]>, u32, FastBuild>,
+}
 
 impl EndpointIndex {
     /// The place of an id; none where it is unknown.
     #[must_use]
+    #[inline]
     pub fn place(&self, id: &[u8]) -> Option<u32> {
-        self.0.get(id).copied()
+        match self.by_hash.get(&fast(id)) {
+            Some((place, known)) if same(known, id) => Some(*place),
+            Some(_) => self.others.get(id).copied(),
+            None => None,
+        }
     }
+
+    fn add(&mut self, id: &[u8], place: u32) {
+        match self.by_hash.entry(fast(id)) {
+            Entry::Vacant(free) => {
+                free.insert((place, id.into()));
+            }
+            Entry::Occupied(_) => {
+                self.others.insert(id.into(), place);
+            }
+        }
+    }
+}
+
+/// Equality of short texts, a word at a time.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let (words_a, rest_a) = a.as_chunks::<8>();
+    let (words_b, rest_b) = b.as_chunks::<8>();
+    a.len() == b.len() && words_a.iter().eq(words_b) && rest_a.iter().eq(rest_b)
 }
 
 impl Endpoints {
@@ -106,12 +136,11 @@ impl Endpoints {
     /// The way from ids to places.
     #[must_use]
     pub fn index(&self) -> EndpointIndex {
-        let places = self
-            .list
-            .iter()
-            .map(|endpoint| endpoint.id.as_bytes().into())
-            .zip(0..);
-        EndpointIndex(places.collect())
+        let mut index = EndpointIndex::default();
+        for (endpoint, place) in self.list.iter().zip(0..) {
+            index.add(endpoint.id.as_bytes(), place);
+        }
+        index
     }
 }
 

@@ -29,6 +29,7 @@ const K: u64 = 0x9e37_79b9_7f4a_7c15;
 const K2: u64 = 0xbb67_ae85_84ca_a73b;
 
 /// 64 bits of a text. Not secret: where equality counts, the texts behind equal hashes are compared.
+#[inline]
 pub(crate) fn fast(bytes: &[u8]) -> u64 {
     let mut h = K ^ u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut words = bytes.chunks_exact(8);
@@ -45,6 +46,7 @@ pub(crate) fn fast(bytes: &[u8]) -> u64 {
 }
 
 /// Multiplies to 128 bits and folds both halves.
+#[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let low = u64::try_from(product & u128::from(u64::MAX)).unwrap_or(0);
@@ -68,3 +70,19 @@ impl Hasher for FastHasher {
 }
 
 pub(crate) type FastBuild = BuildHasherDefault<FastHasher>;
+
+/// For tables keyed by a [`fast`] hash: it is hashed already.
+#[derive(Default)]
+pub(crate) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = fast(bytes);
+    }
+}

@@ -152,3 +152,46 @@ pub(crate) fn repeated(all: &[Sealed], bucket: usize) -> io::Result<Vec<u64>> {
     twice.dedup();
     Ok(twice)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::fast;
+
+    fn all_repeated(workers: Vec<Ids>) -> Vec<u64> {
+        let sealed: Vec<Sealed> = workers.into_iter().map(Ids::seal).collect();
+        let mut found: Vec<u64> = buckets()
+            .flat_map(|bucket| repeated(&sealed, bucket).unwrap())
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn repeated_hashes_are_found_in_memory_in_the_file_and_across_workers() {
+        let hash = |n: u64| fast(&n.to_le_bytes());
+        let (mut one, mut two) = (Ids::default(), Ids::default());
+        for n in 0..1_200_000 {
+            one.add(hash(n)).unwrap();
+        }
+        for n in 1_200_000..1_300_000 {
+            two.add(hash(n)).unwrap();
+        }
+        assert!(one.spilled.is_some() && two.spilled.is_none());
+        // Both in the file; one there and one in memory; across workers; three times.
+        for n in [0, 1_199_999, 700_000, 700_000] {
+            one.add(hash(n)).unwrap();
+        }
+        for n in [5, 1_250_000] {
+            two.add(hash(n)).unwrap();
+        }
+        let mut want = [0, 1_199_999, 700_000, 5, 1_250_000].map(hash);
+        want.sort_unstable();
+        assert_eq!(all_repeated(vec![one, two]), want);
+    }
+
+    #[test]
+    fn nothing_is_repeated_where_nothing_was_added() {
+        assert!(all_repeated(vec![Ids::default(), Ids::default()]).is_empty());
+    }
+}

@@ -4,22 +4,26 @@
 const ONES: u64 = 0x0101_0101_0101_0101;
 const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
+#[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*eight))
 }
 
 /// The high bit of each byte that is zero, and no other bit.
+#[inline]
 const fn zero_bytes(word: u64) -> u64 {
     !(((word & LOW_SEVEN) + LOW_SEVEN) | word | LOW_SEVEN)
 }
 
 /// How many whole bytes lie before the lowest bit set.
+#[inline]
 fn bytes_before(mask: u64) -> usize {
     usize::try_from(mask.trailing_zeros() / 8).unwrap_or(0)
 }
 
 /// The first tab or newline from `at` on; none near the end of the bytes, where fewer than eight are left.
+#[inline]
 pub(crate) fn separator(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let word = word(bytes, at)?;
@@ -32,6 +36,7 @@ pub(crate) fn separator(bytes: &[u8], mut at: usize) -> Option<usize> {
 }
 
 /// Up to 16 digits from `at` on, and where they end; none for anything else.
+#[inline]
 pub(crate) fn digits(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let (high, count) = up_to_eight(word(bytes, at)?);
     match count {
@@ -46,6 +51,7 @@ pub(crate) fn digits(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
 }
 
 /// The digits that a word begins with: their value and their number.
+#[inline]
 fn up_to_eight(word: u64) -> (i64, usize) {
     let values = word ^ (ONES * 0x30);
     // A byte is a digit exactly when it and it + 6 stay below 16.
