@@ -6,7 +6,10 @@ use ledger::endpoints::Endpoints;
 use ledger::queue::{Line, read};
 use proptest::prelude::*;
 
-fn queue(bytes: &[u8]) -> Vec<(u64, Result<(String, i64), String>)> {
+/// Id and attempts, or what is wrong.
+type Told = Result<(String, i64), String>;
+
+fn queue(bytes: &[u8]) -> Vec<(u64, Told)> {
     let mut lines = Vec::new();
     read(bytes, "queue.jsonl", &|_| (), |number, line| {
         lines.push((
