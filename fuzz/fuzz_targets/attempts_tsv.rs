@@ -25,8 +25,8 @@ fn rows(path: &Path, jobs: usize) -> Result<Vec<(u64, String, Option<u32>, i64)>
         options,
         &|_| {},
         |row| {
-            assert!(row.attempt_no >= 1 && row.finish_ts >= row.start_ts && !row.attempt_id.is_empty());
-            found.push((row.line, row.attempt_id.to_owned(), row.endpoint, row.start_ts));
+            assert!(row.attempt_no >= 1 && row.finish_ts >= row.start_ts && !row.attempt_id().is_empty());
+            found.push((row.line, row.attempt_id().to_owned(), row.endpoint, row.start_ts));
             Ok::<(), FactsError>(())
         },
     );
