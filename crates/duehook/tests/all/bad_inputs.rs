@@ -60,58 +60,19 @@ fn nul(bytes: Vec<u8>) -> Vec<u8> {
 
 const BIG: &str = "9223372036854775808";
 
+#[rustfmt::skip] // one line a case
 fn retry_env() -> Vec<Case> {
     vec![
         ("missing file", Missing, 3, "retry.env"),
-        (
-            "empty file",
-            Bytes(empty),
-            3,
-            "WEBHOOK_BACKOFF_FACTOR: found nothing: the key is missing",
-        ),
+        ("empty file", Bytes(empty), 3, "WEBHOOK_BACKOFF_FACTOR: found nothing: the key is missing"),
         ("directory in its place", Directory, 3, "retry.env"),
-        (
-            "missing key",
-            Replace("WEBHOOK_ADMIT_SLACK_S=5\n", ""),
-            3,
-            "WEBHOOK_ADMIT_SLACK_S: found nothing",
-        ),
-        (
-            "duplicate key",
-            Replace("_FACTOR=2\n", "_FACTOR=2\nWEBHOOK_BACKOFF_FACTOR=2\n"),
-            3,
-            "retry.env:3: WEBHOOK_BACKOFF_FACTOR",
-        ),
-        (
-            "unknown key",
-            Replace("_FACTOR=2\n", "_FACTOR=2\nWEBHOOK_MODE=x\n"),
-            3,
-            "retry.env:3: WEBHOOK_MODE",
-        ),
-        (
-            "non-integer",
-            Replace("_FACTOR=2", "_FACTOR=two"),
-            3,
-            "retry.env:2: WEBHOOK_BACKOFF_FACTOR: found `two`",
-        ),
-        (
-            "negative",
-            Replace("_SLACK_S=5", "_SLACK_S=-5"),
-            3,
-            "retry.env:3: WEBHOOK_ADMIT_SLACK_S: found `-5`",
-        ),
-        (
-            "too large for 64 bits",
-            Replace("_SLACK_S=5", "_SLACK_S=9223372036854775808"),
-            3,
-            BIG,
-        ),
-        (
-            "min > max",
-            Replace("_MIN=200", "_MIN=300"),
-            3,
-            "retry.env:5: WEBHOOK_SUCCESS_MIN: found `300`",
-        ),
+        ("missing key", Replace("WEBHOOK_ADMIT_SLACK_S=5\n", ""), 3, "WEBHOOK_ADMIT_SLACK_S: found nothing"),
+        ("duplicate key", Replace("_FACTOR=2\n", "_FACTOR=2\nWEBHOOK_BACKOFF_FACTOR=2\n"), 3, "retry.env:3: WEBHOOK_BACKOFF_FACTOR"),
+        ("unknown key", Replace("_FACTOR=2\n", "_FACTOR=2\nWEBHOOK_MODE=x\n"), 3, "retry.env:3: WEBHOOK_MODE"),
+        ("non-integer", Replace("_FACTOR=2", "_FACTOR=two"), 3, "retry.env:2: WEBHOOK_BACKOFF_FACTOR: found `two`"),
+        ("negative", Replace("_SLACK_S=5", "_SLACK_S=-5"), 3, "retry.env:3: WEBHOOK_ADMIT_SLACK_S: found `-5`"),
+        ("too large for 64 bits", Replace("_SLACK_S=5", "_SLACK_S=9223372036854775808"), 3, BIG),
+        ("min > max", Replace("_MIN=200", "_MIN=300"), 3, "retry.env:5: WEBHOOK_SUCCESS_MIN: found `300`"),
         ("invalid UTF-8", Bytes(not_utf8), 3, "retry.env:2"),
         ("a NUL", Bytes(nul), 3, "retry.env:2"),
         ("CRLF line ends", Bytes(crlf), 0, ""),
@@ -120,93 +81,24 @@ fn retry_env() -> Vec<Case> {
     ]
 }
 
+#[rustfmt::skip] // one line a case
 fn endpoints_tsv() -> Vec<Case> {
     vec![
         ("missing file", Missing, 2, "endpoints.tsv: found no such file"),
-        (
-            "empty file",
-            Bytes(empty),
-            2,
-            "endpoints.tsv: found an empty file",
-        ),
-        (
-            "directory in its place",
-            Directory,
-            2,
-            "endpoints.tsv: found a directory",
-        ),
-        (
-            "missing column in the header",
-            Replace("\tdispatch_gap_s", ""),
-            2,
-            "endpoints.tsv:1: found a header without the column `dispatch_gap_s`",
-        ),
-        (
-            "missing column",
-            Replace("\t20\t100", "\t20"),
-            2,
-            "endpoints.tsv:3: found 4 columns",
-        ),
-        (
-            "extra column in the header",
-            Replace("dispatch_gap_s\n", "dispatch_gap_s\tnote\n"),
-            2,
-            "endpoints.tsv:1: found a header with the unknown column `note`",
-        ),
-        (
-            "extra column",
-            Replace("\t20\t100", "\t20\t100\t7"),
-            2,
-            "endpoints.tsv:3: found 6 columns",
-        ),
-        (
-            "duplicate id",
-            Replace("ep-bravo", "ep-alpha"),
-            2,
-            "endpoints.tsv:3: endpoint_id: found `ep-alpha` a second time; it is in line 2 already",
-        ),
-        (
-            "empty id",
-            Replace("ep-bravo", ""),
-            2,
-            "endpoints.tsv:3: endpoint_id",
-        ),
-        (
-            "non-integer",
-            Replace("\t20\t100", "\t2o\t100"),
-            2,
-            "endpoints.tsv:3: backoff_base_s: found `2o`, which is not a whole number",
-        ),
-        (
-            "negative",
-            Replace("\t20\t100", "\t-20\t100"),
-            2,
-            "endpoints.tsv:3: backoff_base_s: found `-20`, which is negative",
-        ),
-        (
-            "too small",
-            Replace("\t2\t20\t", "\t0\t20\t"),
-            2,
-            "endpoints.tsv:3: max_attempts: found `0`, which is too small",
-        ),
-        (
-            "too large for 64 bits",
-            Replace("\t20\t100", "\t20\t9223372036854775808"),
-            2,
-            "endpoints.tsv:3: dispatch_gap_s: found `9223372036854775808`, which does not fit 64 bits",
-        ),
-        (
-            "unknown state",
-            Replace("draining", "paused"),
-            2,
-            "endpoints.tsv:5: state: found `paused`, an unknown state; write active, draining or disabled",
-        ),
-        (
-            "invalid UTF-8",
-            Bytes(not_utf8),
-            2,
-            "endpoints.tsv:2: found bytes that are not UTF-8",
-        ),
+        ("empty file", Bytes(empty), 2, "endpoints.tsv: found an empty file"),
+        ("directory in its place", Directory, 2, "endpoints.tsv: found a directory"),
+        ("missing column in the header", Replace("\tdispatch_gap_s", ""), 2, "endpoints.tsv:1: found a header without the column `dispatch_gap_s`"),
+        ("missing column", Replace("\t20\t100", "\t20"), 2, "endpoints.tsv:3: found 4 columns"),
+        ("extra column in the header", Replace("dispatch_gap_s\n", "dispatch_gap_s\tnote\n"), 2, "endpoints.tsv:1: found a header with the unknown column `note`"),
+        ("extra column", Replace("\t20\t100", "\t20\t100\t7"), 2, "endpoints.tsv:3: found 6 columns"),
+        ("duplicate id", Replace("ep-bravo", "ep-alpha"), 2, "endpoints.tsv:3: endpoint_id: found `ep-alpha` a second time; it is in line 2 already"),
+        ("empty id", Replace("ep-bravo", ""), 2, "endpoints.tsv:3: endpoint_id"),
+        ("non-integer", Replace("\t20\t100", "\t2o\t100"), 2, "endpoints.tsv:3: backoff_base_s: found `2o`, which is not a whole number"),
+        ("negative", Replace("\t20\t100", "\t-20\t100"), 2, "endpoints.tsv:3: backoff_base_s: found `-20`, which is negative"),
+        ("too small", Replace("\t2\t20\t", "\t0\t20\t"), 2, "endpoints.tsv:3: max_attempts: found `0`, which is too small"),
+        ("too large for 64 bits", Replace("\t20\t100", "\t20\t9223372036854775808"), 2, "endpoints.tsv:3: dispatch_gap_s: found `9223372036854775808`, which does not fit 64 bits"),
+        ("unknown state", Replace("draining", "paused"), 2, "endpoints.tsv:5: state: found `paused`, an unknown state; write active, draining or disabled"),
+        ("invalid UTF-8", Bytes(not_utf8), 2, "endpoints.tsv:2: found bytes that are not UTF-8"),
         ("a NUL", Bytes(nul), 2, "endpoints.tsv:2: found a NUL byte"),
         ("CRLF line ends", Bytes(crlf), 0, ""),
         ("byte-order mark", Bytes(bom), 0, ""),
@@ -214,107 +106,28 @@ fn endpoints_tsv() -> Vec<Case> {
     ]
 }
 
+#[rustfmt::skip] // one line a case
 fn attempts_tsv() -> Vec<Case> {
     vec![
         ("missing file", Missing, 2, "attempts.tsv: found no such file"),
         ("empty file", Bytes(empty), 2, "attempts.tsv: found an empty file"),
-        (
-            "directory in its place",
-            Directory,
-            2,
-            "attempts.tsv: found a directory",
-        ),
-        (
-            "missing column in the header",
-            Replace("\terror\n", "\n"),
-            2,
-            "attempts.tsv:1: found a header without the column `error`",
-        ),
-        (
-            "missing column",
-            Replace("\t503\t-", "\t503"),
-            2,
-            "attempts.tsv:3: found 6 columns",
-        ),
-        (
-            "extra column in the header",
-            Replace("\terror\n", "\terror\tnote\n"),
-            2,
-            "attempts.tsv:1: found a header with the unknown column `note`",
-        ),
-        (
-            "extra column",
-            Replace("\t503\t-", "\t503\t-\t-"),
-            2,
-            "attempts.tsv:3: found 8 columns",
-        ),
-        (
-            "empty line",
-            Replace("a-02", "\na-02"),
-            2,
-            "attempts.tsv:3: found an empty line",
-        ),
-        (
-            "duplicate id",
-            Replace("a-03", "a-01"),
-            2,
-            "attempts.tsv:4: attempt_id: found `a-01` a second time; it is in line 2 already",
-        ),
-        (
-            "empty id",
-            Replace("a-03", ""),
-            2,
-            "attempts.tsv:4: attempt_id: found an empty id",
-        ),
-        (
-            "non-integer",
-            Replace("\t1030\t", "\t10.5\t"),
-            2,
-            "attempts.tsv:3: start_ts: found `10.5`, which is not a whole number",
-        ),
-        (
-            "non-integer status",
-            Replace("\t503\t", "\tOK\t"),
-            2,
-            "attempts.tsv:3: status: found `OK`, which is not a whole number",
-        ),
-        (
-            "negative number of an attempt",
-            Replace("ep-alpha\t2\t1050", "ep-alpha\t-2\t1050"),
-            2,
-            "attempts.tsv:4: attempt_no: found `-2`, which is negative",
-        ),
-        (
-            "attempt number 0",
-            Replace("ep-alpha\t2\t1050", "ep-alpha\t0\t1050"),
-            2,
-            "attempts.tsv:4: attempt_no: found `0`, which is too small",
-        ),
-        (
-            "too large for 64 bits",
-            Replace("\t1031\t", "\t9223372036854775808\t"),
-            2,
-            "attempts.tsv:3: finish_ts: found `9223372036854775808`, which does not fit 64 bits",
-        ),
-        (
-            "finish_ts < start_ts",
-            Replace("\t1031\t", "\t1029\t"),
-            2,
-            "attempts.tsv:3: finish_ts: found 1029, which is before start_ts 1030",
-        ),
-        (
-            "invalid UTF-8",
-            Bytes(not_utf8),
-            2,
-            "attempts.tsv:2: found bytes that are not UTF-8",
-        ),
+        ("directory in its place", Directory, 2, "attempts.tsv: found a directory"),
+        ("missing column in the header", Replace("\terror\n", "\n"), 2, "attempts.tsv:1: found a header without the column `error`"),
+        ("missing column", Replace("\t503\t-", "\t503"), 2, "attempts.tsv:3: found 6 columns"),
+        ("extra column in the header", Replace("\terror\n", "\terror\tnote\n"), 2, "attempts.tsv:1: found a header with the unknown column `note`"),
+        ("extra column", Replace("\t503\t-", "\t503\t-\t-"), 2, "attempts.tsv:3: found 8 columns"),
+        ("empty line", Replace("a-02", "\na-02"), 2, "attempts.tsv:3: found an empty line"),
+        ("duplicate id", Replace("a-03", "a-01"), 2, "attempts.tsv:4: attempt_id: found `a-01` a second time; it is in line 2 already"),
+        ("empty id", Replace("a-03", ""), 2, "attempts.tsv:4: attempt_id: found an empty id"),
+        ("non-integer", Replace("\t1030\t", "\t10.5\t"), 2, "attempts.tsv:3: start_ts: found `10.5`, which is not a whole number"),
+        ("non-integer status", Replace("\t503\t", "\tOK\t"), 2, "attempts.tsv:3: status: found `OK`, which is not a whole number"),
+        ("negative number of an attempt", Replace("ep-alpha\t2\t1050", "ep-alpha\t-2\t1050"), 2, "attempts.tsv:4: attempt_no: found `-2`, which is negative"),
+        ("attempt number 0", Replace("ep-alpha\t2\t1050", "ep-alpha\t0\t1050"), 2, "attempts.tsv:4: attempt_no: found `0`, which is too small"),
+        ("too large for 64 bits", Replace("\t1031\t", "\t9223372036854775808\t"), 2, "attempts.tsv:3: finish_ts: found `9223372036854775808`, which does not fit 64 bits"),
+        ("finish_ts < start_ts", Replace("\t1031\t", "\t1029\t"), 2, "attempts.tsv:3: finish_ts: found 1029, which is before start_ts 1030"),
+        ("invalid UTF-8", Bytes(not_utf8), 2, "attempts.tsv:2: found bytes that are not UTF-8"),
         ("a NUL", Bytes(nul), 2, "attempts.tsv:2: found a NUL byte"),
-        (
-            "unknown endpoint",
-            Replace("a-09\tep-delta", "a-09\tep-echo"),
-            0,
-            "line 10",
-        ),
+        ("unknown endpoint", Replace("a-09\tep-delta", "a-09\tep-echo"), 0, "line 10"),
         ("negative time", Replace("\t1000\t1002", "\t-1000\t1002"), 0, ""),
         ("CRLF line ends", Bytes(crlf), 0, ""),
         ("byte-order mark", Bytes(bom), 0, ""),
@@ -322,73 +135,21 @@ fn attempts_tsv() -> Vec<Case> {
     ]
 }
 
+#[rustfmt::skip] // one line a case
 fn queue_env() -> Vec<Case> {
     vec![
         ("missing file", Missing, 3, "queue.env"),
-        (
-            "empty file",
-            Bytes(empty),
-            3,
-            "QUEUE_DELAY_UNIT: found nothing: the key is missing",
-        ),
+        ("empty file", Bytes(empty), 3, "QUEUE_DELAY_UNIT: found nothing: the key is missing"),
         ("directory in its place", Directory, 3, "queue.env"),
-        (
-            "missing key",
-            Replace("QUEUE_MAX_ATTEMPTS=3\n", ""),
-            3,
-            "QUEUE_MAX_ATTEMPTS: found nothing",
-        ),
-        (
-            "duplicate key",
-            Replace(
-                "QUEUE_MAX_ATTEMPTS=3\n",
-                "QUEUE_MAX_ATTEMPTS=3\nQUEUE_MAX_ATTEMPTS=3\n",
-            ),
-            3,
-            "queue.env:6: QUEUE_MAX_ATTEMPTS",
-        ),
-        (
-            "unknown key",
-            Replace("QUEUE_MAX_ATTEMPTS=3\n", "QUEUE_MAX_ATTEMPTS=3\nQUEUE_MODE=x\n"),
-            3,
-            "queue.env:6: QUEUE_MODE",
-        ),
-        (
-            "non-integer",
-            Replace("=30000", "=30s"),
-            3,
-            "queue.env:4: QUEUE_BACKOFF_BASE_MS: found `30s`",
-        ),
-        (
-            "negative",
-            Replace("ATTEMPTS=3", "ATTEMPTS=-3"),
-            3,
-            "queue.env:5: QUEUE_MAX_ATTEMPTS: found `-3`",
-        ),
-        (
-            "too small",
-            Replace("=30000", "=0"),
-            3,
-            "queue.env:4: QUEUE_BACKOFF_BASE_MS: found `0`",
-        ),
-        (
-            "too large for 64 bits",
-            Replace("=30000", "=9223372036854775808"),
-            3,
-            BIG,
-        ),
-        (
-            "unknown unit",
-            Replace("=milliseconds", "=minutes"),
-            3,
-            "queue.env:2: QUEUE_DELAY_UNIT: found `minutes`, an unknown unit",
-        ),
-        (
-            "unknown policy",
-            Replace("=exponential", "=linear"),
-            3,
-            "queue.env:3: QUEUE_BACKOFF_POLICY: found `linear`",
-        ),
+        ("missing key", Replace("QUEUE_MAX_ATTEMPTS=3\n", ""), 3, "QUEUE_MAX_ATTEMPTS: found nothing"),
+        ("duplicate key", Replace("QUEUE_MAX_ATTEMPTS=3\n", "QUEUE_MAX_ATTEMPTS=3\nQUEUE_MAX_ATTEMPTS=3\n"), 3, "queue.env:6: QUEUE_MAX_ATTEMPTS"),
+        ("unknown key", Replace("QUEUE_MAX_ATTEMPTS=3\n", "QUEUE_MAX_ATTEMPTS=3\nQUEUE_MODE=x\n"), 3, "queue.env:6: QUEUE_MODE"),
+        ("non-integer", Replace("=30000", "=30s"), 3, "queue.env:4: QUEUE_BACKOFF_BASE_MS: found `30s`"),
+        ("negative", Replace("ATTEMPTS=3", "ATTEMPTS=-3"), 3, "queue.env:5: QUEUE_MAX_ATTEMPTS: found `-3`"),
+        ("too small", Replace("=30000", "=0"), 3, "queue.env:4: QUEUE_BACKOFF_BASE_MS: found `0`"),
+        ("too large for 64 bits", Replace("=30000", "=9223372036854775808"), 3, BIG),
+        ("unknown unit", Replace("=milliseconds", "=minutes"), 3, "queue.env:2: QUEUE_DELAY_UNIT: found `minutes`, an unknown unit"),
+        ("unknown policy", Replace("=exponential", "=linear"), 3, "queue.env:3: QUEUE_BACKOFF_POLICY: found `linear`"),
         ("invalid UTF-8", Bytes(not_utf8), 3, "queue.env:2"),
         ("a NUL", Bytes(nul), 3, "queue.env:2"),
         ("CRLF line ends", Bytes(crlf), 0, ""),
@@ -397,70 +158,21 @@ fn queue_env() -> Vec<Case> {
     ]
 }
 
+#[rustfmt::skip] // one line a case
 fn channels_json() -> Vec<Case> {
     vec![
         ("missing file", Missing, 2, "channels.json: found no such file"),
-        (
-            "empty file",
-            Bytes(empty),
-            2,
-            "channels.json: found an empty file",
-        ),
-        (
-            "directory in its place",
-            Directory,
-            2,
-            "channels.json: found a directory",
-        ),
-        (
-            "not JSON",
-            Replace("\"email\": {", "\"email\" {"),
-            2,
-            "channels.json:2: found expected `:`",
-        ),
+        ("empty file", Bytes(empty), 2, "channels.json: found an empty file"),
+        ("directory in its place", Directory, 2, "channels.json: found a directory"),
+        ("not JSON", Replace("\"email\": {", "\"email\" {"), 2, "channels.json:2: found expected `:`"),
         ("cut short", Replace("  }\n}", "  }"), 2, "channels.json"),
-        (
-            "an array in its place",
-            Bytes(|_| b"[]".to_vec()),
-            2,
-            "channels.json:1",
-        ),
-        (
-            "missing key",
-            Replace("\"enabled\": false", ""),
-            2,
-            "channels.json:7: found missing field `enabled`",
-        ),
-        (
-            "extra key",
-            Replace("\"enabled\": false", "\"enabled\": false, \"note\": 1"),
-            2,
-            "channels.json:6: found unknown field `note`",
-        ),
-        (
-            "duplicate key",
-            Replace("\"enabled\": false", "\"enabled\": false, \"enabled\": true"),
-            2,
-            "channels.json:6: found duplicate field `enabled`",
-        ),
-        (
-            "duplicate channel",
-            Replace("\"sms\"", "\"email\""),
-            2,
-            "found the channel `email` a second time",
-        ),
-        (
-            "not true or false",
-            Replace("\"enabled\": false", "\"enabled\": 0"),
-            2,
-            "channels.json:6: found invalid type: integer `0`, expected a boolean",
-        ),
-        (
-            "invalid UTF-8",
-            Bytes(not_utf8),
-            2,
-            "channels.json:2: found bytes that are not UTF-8",
-        ),
+        ("an array in its place", Bytes(|_| b"[]".to_vec()), 2, "channels.json:1"),
+        ("missing key", Replace("\"enabled\": false", ""), 2, "channels.json:7: found missing field `enabled`"),
+        ("extra key", Replace("\"enabled\": false", "\"enabled\": false, \"note\": 1"), 2, "channels.json:6: found unknown field `note`"),
+        ("duplicate key", Replace("\"enabled\": false", "\"enabled\": false, \"enabled\": true"), 2, "channels.json:6: found duplicate field `enabled`"),
+        ("duplicate channel", Replace("\"sms\"", "\"email\""), 2, "found the channel `email` a second time"),
+        ("not true or false", Replace("\"enabled\": false", "\"enabled\": 0"), 2, "channels.json:6: found invalid type: integer `0`, expected a boolean"),
+        ("invalid UTF-8", Bytes(not_utf8), 2, "channels.json:2: found bytes that are not UTF-8"),
         ("a NUL", Bytes(nul), 2, "channels.json:2: found a NUL byte"),
         ("CRLF line ends", Bytes(crlf), 0, ""),
         ("byte-order mark", Bytes(bom), 0, ""),
@@ -469,89 +181,25 @@ fn channels_json() -> Vec<Case> {
 }
 
 /// A malformed line is listed and the others are judged: exit 2, and a report all the same.
+#[rustfmt::skip] // one line a case
 fn queue_jsonl() -> Vec<Case> {
     vec![
         ("missing file", Missing, 2, "queue.jsonl: found no such file"),
         ("empty file", Bytes(empty), 0, ""),
-        (
-            "directory in its place",
-            Directory,
-            2,
-            "queue.jsonl: found a directory",
-        ),
-        (
-            "not JSON",
-            Replace("{\"id\": \"m-002\"", "{id: \"m-002\""),
-            2,
-            "queue.jsonl:2: found key must be a string",
-        ),
-        (
-            "missing key",
-            Replace("\"m-002\", \"channel\": \"email\"", "\"m-002\""),
-            2,
-            "queue.jsonl:2: found missing field `channel`",
-        ),
-        (
-            "extra key",
-            Replace("{\"id\": \"m-002\"", "{\"note\": 1, \"id\": \"m-002\""),
-            2,
-            "queue.jsonl:2: found unknown field `note`",
-        ),
-        (
-            "duplicate key",
-            Replace("{\"id\": \"m-002\"", "{\"id\": \"m\", \"id\": \"m-002\""),
-            2,
-            "queue.jsonl:2: found duplicate field `id`",
-        ),
-        (
-            "duplicate id",
-            Replace("m-003", "m-001"),
-            2,
-            "queue.jsonl:3: id: found `m-001` a second time; it is in line 1 already",
-        ),
-        (
-            "non-integer",
-            Replace("\"attempts\": 1", "\"attempts\": 1.0"),
-            2,
-            "queue.jsonl:5: attempts: found `1.0`, which is not a whole number",
-        ),
-        (
-            "text for a number",
-            Replace("\"attempts\": 1", "\"attempts\": \"1\""),
-            2,
-            "queue.jsonl:5: attempts",
-        ),
-        (
-            "negative",
-            Replace("\"attempts\": 1", "\"attempts\": -1"),
-            2,
-            "queue.jsonl:5: attempts: found `-1`, which is negative",
-        ),
-        (
-            "too large for 64 bits",
-            Replace(": 1740000", ": 9223372036854775808"),
-            2,
-            "queue.jsonl:5: received_at_value: found `9223372036854775808`, which does not fit 64 bits",
-        ),
-        (
-            "invalid UTF-8",
-            Bytes(not_utf8),
-            2,
-            "queue.jsonl:2: found bytes that are not UTF-8",
-        ),
+        ("directory in its place", Directory, 2, "queue.jsonl: found a directory"),
+        ("not JSON", Replace("{\"id\": \"m-002\"", "{id: \"m-002\""), 2, "queue.jsonl:2: found key must be a string"),
+        ("missing key", Replace("\"m-002\", \"channel\": \"email\"", "\"m-002\""), 2, "queue.jsonl:2: found missing field `channel`"),
+        ("extra key", Replace("{\"id\": \"m-002\"", "{\"note\": 1, \"id\": \"m-002\""), 2, "queue.jsonl:2: found unknown field `note`"),
+        ("duplicate key", Replace("{\"id\": \"m-002\"", "{\"id\": \"m\", \"id\": \"m-002\""), 2, "queue.jsonl:2: found duplicate field `id`"),
+        ("duplicate id", Replace("m-003", "m-001"), 2, "queue.jsonl:3: id: found `m-001` a second time; it is in line 1 already"),
+        ("non-integer", Replace("\"attempts\": 1", "\"attempts\": 1.0"), 2, "queue.jsonl:5: attempts: found `1.0`, which is not a whole number"),
+        ("text for a number", Replace("\"attempts\": 1", "\"attempts\": \"1\""), 2, "queue.jsonl:5: attempts"),
+        ("negative", Replace("\"attempts\": 1", "\"attempts\": -1"), 2, "queue.jsonl:5: attempts: found `-1`, which is negative"),
+        ("too large for 64 bits", Replace(": 1740000", ": 9223372036854775808"), 2, "queue.jsonl:5: received_at_value: found `9223372036854775808`, which does not fit 64 bits"),
+        ("invalid UTF-8", Bytes(not_utf8), 2, "queue.jsonl:2: found bytes that are not UTF-8"),
         ("a NUL", Bytes(nul), 2, "queue.jsonl:2: found a NUL byte"),
-        (
-            "a blank line",
-            Replace("\n{\"id\": \"m-002\"", "\n  \n{\"id\": \"m-002\""),
-            0,
-            "",
-        ),
-        (
-            "from the future",
-            Replace(": 1740000", ": 9223372036854775807"),
-            0,
-            "",
-        ),
+        ("a blank line", Replace("\n{\"id\": \"m-002\"", "\n  \n{\"id\": \"m-002\""), 0, ""),
+        ("from the future", Replace(": 1740000", ": 9223372036854775807"), 0, ""),
         ("CRLF line ends", Bytes(crlf), 0, ""),
         ("byte-order mark", Bytes(bom), 0, ""),
         ("last line without newline", Bytes(without_last_newline), 0, ""),
