@@ -19,6 +19,23 @@ pub(crate) fn build_id() -> String {
     }
 }
 
+/// The report would take the place of one of its inputs.
+#[derive(Debug, thiserror::Error)]
+#[error("--report names {0}, which is an input; name another file")]
+pub(crate) struct OverInput(String);
+
+/// Refuses a report that would take the place of one of these files.
+pub(crate) fn spare(report: Option<&Path>, inputs: &[&Path]) -> Result<(), OverInput> {
+    let Some(report) = report.and_then(|report| fs::canonicalize(report).ok()) else {
+        return Ok(());
+    };
+    let taken = |input: &&&Path| fs::canonicalize(input).is_ok_and(|input| input == report);
+    match inputs.iter().find(taken) {
+        Some(input) => Err(OverInput(input.display().to_string())),
+        None => Ok(()),
+    }
+}
+
 /// A report that nobody can see yet. Dropped, it leaves nothing behind.
 pub(crate) struct Draft {
     out: Out,

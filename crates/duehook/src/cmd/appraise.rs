@@ -4,7 +4,7 @@
 
 use super::plan::{Failure, ReportError, name_of, place_of, progress_bar, write_row};
 use crate::exit::Exit;
-use crate::report::{Draft, build_id};
+use crate::report::{Draft, build_id, spare};
 use crate::ui::{fail, note, say};
 use contract::ContractError;
 use contract::rounds::{DelayUnit, QueueRoundContract};
@@ -45,7 +45,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "every command has this shape")]
 pub(crate) fn run(args: Args) -> Exit {
+    if let Err(error) = spare(
+        args.report.as_deref(),
+        &[&args.contract, &args.channels, &args.queue],
+    ) {
+        return fail(Exit::Usage, &error);
+    }
     let printed = args.json || args.report.is_none();
     match judge(&args) {
         Ok(tally) => {

@@ -4,7 +4,7 @@
 //! The report is written whole or not at all, and not when the contract is unusable (I7).
 
 use crate::exit::Exit;
-use crate::report::{Draft, build_id};
+use crate::report::{Draft, build_id, spare};
 use crate::ui::{fail, note, say};
 use contract::ContractError;
 use contract::rounds::RetryRoundContract;
@@ -57,7 +57,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "every command has this shape")]
 pub(crate) fn run(args: Args) -> Exit {
+    if let Err(error) = spare(
+        args.report.as_deref(),
+        &[&args.contract, &args.endpoints, &args.attempts],
+    ) {
+        return fail(Exit::Usage, &error);
+    }
     let printed = args.json || args.report.is_none();
     match plan(&args) {
         Ok(figures) => {

@@ -313,6 +313,13 @@ fn judge(round: &str, arguments: &[&str], file: &str, (kind, fault, exit, says):
     format!("| {kind} | {exit} | {message} |\n")
 }
 
+/// Folder of the worked case, the command, and its three files with what is done to each.
+type Round = (
+    &'static str,
+    &'static [&'static str],
+    [(&'static str, Vec<Case>); 3],
+);
+
 #[test]
 fn each_kind_of_bad_input_gets_its_exit_code_and_says_where_and_what() {
     let mut table = String::from(
@@ -322,7 +329,7 @@ fn each_kind_of_bad_input_gets_its_exit_code_and_says_where_and_what() {
          report or a part of one, except that a malformed line of a queue is listed in the report while the other lines are judged.\n\n\
          This file is made by the test that checks it (`crates/duehook/tests/all/bad_inputs.rs`).\n",
     );
-    let rounds: [(&str, &[&str], [(&str, Vec<Case>); 3]); 2] = [
+    let rounds: [Round; 2] = [
         (
             "retry-round",
             PLAN,
@@ -491,6 +498,30 @@ fn a_report_goes_to_its_place_whole_and_an_old_one_stays_when_there_is_no_new_on
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+fn a_report_never_takes_the_place_of_an_input() {
+    let folder = worked("retry-round");
+    let before = fs::read(folder.path().join("attempts.tsv")).unwrap();
+    let over: Vec<&str> = PLAN
+        .iter()
+        .map(|word| {
+            if *word == "report.json" {
+                "./attempts.tsv"
+            } else {
+                word
+            }
+        })
+        .collect();
+    let output = duehook(folder.path(), &over);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(
+        stderr(&output).contains("--report names attempts.tsv, which is an input"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(fs::read(folder.path().join("attempts.tsv")).unwrap(), before);
 }
 
 #[test]
