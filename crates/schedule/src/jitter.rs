@@ -109,5 +109,5 @@ fn unit(key: &DrawKey<'_>) -> u64 {
         hash.update(field);
     }
     let digest: [u8; 32] = hash.finalize().into();
-    digest.iter().take(8).fold(0, |u, byte| u << 8 | u64::from(*byte))
+    digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }

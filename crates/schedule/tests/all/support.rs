@@ -1,7 +1,6 @@
 //! A contract to change, and short names for units.
 
 use contract::{Contract, Duration, Instant, RetryNo};
-use schedule::LawWait;
 
 /// The worked contract of spec/contract.md, less its jitter and limits of pace.
 const WORKED: &str = r#"
@@ -64,10 +63,7 @@ pub(crate) fn waits(contract: &Contract, count: u32) -> Vec<Option<u64>> {
 }
 
 pub(crate) fn law_wait(contract: &Contract, n: u32) -> Option<Duration> {
-    match schedule::law::wait(&contract.retry, RetryNo::new(n)) {
-        LawWait::Wait(wait) => Some(wait),
-        LawWait::Stop => None,
-    }
+    schedule::law::wait(&contract.retry, RetryNo::new(n)).wait()
 }
 
 pub(crate) const fn ms(ms: u64) -> Duration {
