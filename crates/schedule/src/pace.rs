@@ -93,6 +93,10 @@ impl Pace {
         }
         let place = self.starts.partition_point(|start| start.boot <= at.boot);
         self.starts.insert(place, at);
+        let around = self
+            .starts
+            .range(place.saturating_sub(1)..self.starts.len().min(place + 2));
+        self.wall_in_order &= around.is_sorted_by_key(|start| start.wall);
         self.forget();
     }
 
@@ -172,12 +176,8 @@ impl Pace {
         while self.starts.len() > most {
             self.starts.pop_front();
         }
-        let last_in_order = match (self.starts.len().checked_sub(2), self.starts.back()) {
-            (Some(at), Some(last)) => self.starts.get(at).is_none_or(|before| before.wall <= last.wall),
-            _ => true,
-        };
         // Looked through as a whole only where the order is in doubt: after a step, until it has passed out.
-        if !self.wall_in_order || !last_in_order {
+        if !self.wall_in_order {
             self.wall_in_order = self.starts.iter().is_sorted_by_key(|start| start.wall);
         }
     }
@@ -197,4 +197,67 @@ fn limits_of(clauses: &EndpointClauses, throttle: Option<u16>) -> Vec<Limit> {
         window: Duration::from_secs(1),
     });
     gap.into_iter().chain(rate).chain(throttle).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(starts: usize) -> Pace {
+        let limits = vec![Limit {
+            starts,
+            window: Duration::from_ms(1000),
+        }];
+        Pace {
+            limits,
+            starts: VecDeque::new(),
+            wall_in_order: true,
+            reserved: 0,
+        }
+    }
+
+    fn moment(wall: i64, boot: u64) -> Moment {
+        Moment {
+            wall: Instant::from_unix_ms(wall),
+            boot: BootInstant::from_ms(boot),
+        }
+    }
+
+    #[test]
+    fn no_more_starts_are_kept_than_the_limits_can_ask_for() {
+        let mut pace = pace(3);
+        (0..100).for_each(|n| pace.record(moment(n, 7)));
+        assert_eq!(pace.starts.len(), 3);
+        pace.limits.clear();
+        pace.forget();
+        assert!(pace.starts.is_empty());
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_in_doubt_until_it_has_passed_out() {
+        let mut pace = pace(3);
+        for (wall, boot, in_order) in [
+            (5, 0, true),
+            (5, 1, true),
+            (9, 2, true),
+            (4, 3, false),
+            (5, 4, false),
+            (6, 5, true),
+            (6, 6, true),
+        ] {
+            pace.record(moment(wall, boot));
+            assert_eq!(pace.wall_in_order, in_order, "{wall} {boot}");
+        }
+    }
+
+    #[test]
+    fn a_start_that_is_noted_late_takes_its_place_and_its_neighbours_are_looked_at() {
+        let mut pace = pace(9);
+        for (wall, boot) in [(0, 0), (10, 10), (20, 20)] {
+            pace.record(moment(wall, boot));
+        }
+        pace.record(moment(100, 5));
+        assert!(!pace.wall_in_order);
+        assert!(pace.starts.iter().is_sorted_by_key(|start| start.boot));
+    }
 }

@@ -146,10 +146,7 @@ pub fn backoff_ms(contract: &QueueRoundContract, attempts: i64) -> i64 {
         BackoffPolicy::Exponential => {
             // 2^63 saturates any base of at least 1.
             let doublings = u32::try_from(attempts.clamp(0, 63)).unwrap_or(63);
-            let power = 1_i64
-                .checked_shl(doublings)
-                .filter(|power| *power > 0)
-                .unwrap_or(i64::MAX);
+            let power = 2_i64.saturating_pow(doublings);
             contract.backoff_base_ms.saturating_mul(power)
         }
     }

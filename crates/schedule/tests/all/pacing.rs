@@ -75,6 +75,7 @@ fn the_strictest_limit_decides_and_the_endpoints_own_throttle_is_one_of_them() {
 fn a_reservation_counts_as_starting_now_until_it_starts_or_is_cancelled() {
     let mut pace = pace(100, None);
     pace.reserve();
+    assert_eq!(pace.reserved(), 1);
     assert_eq!(pace.next_allowed(moment(5000)), Some(moment(5100)));
     pace.cancel();
     assert_eq!(pace.next_allowed(moment(5000)), None);
@@ -135,6 +136,43 @@ fn a_wall_clock_set_back_by_a_little_keeps_the_gap_in_the_ledger_too() {
             boot: BootInstant::from_ms(1100)
         })
     );
+}
+
+#[test]
+fn after_a_step_back_starts_in_the_same_window_count_and_those_a_window_ahead_do_not() {
+    let mut pace = pace(0, Some((2, 1000)));
+    let moment = |wall, boot| Moment {
+        wall: at(wall),
+        boot: BootInstant::from_ms(boot),
+    };
+    pace.record(moment(6500, 0));
+    pace.record(moment(5000, 2000));
+    // Set back once more: by the boot-time clock both are long gone, by the wall clock one started 500 ms ago, and the
+    // other will have started in exactly one window. A reservation leaves room for one.
+    pace.reserve();
+    let now = moment(5500, 9000);
+    assert_eq!(pace.next_allowed(now), Some(moment(6000, 9000)));
+    assert!(pace.next_allowed(moment(5501, 9001)).is_some());
+}
+
+#[test]
+fn a_start_exactly_a_window_ahead_is_in_no_window_with_this_one() {
+    let mut pace = pace(1000, None);
+    pace.record(Moment {
+        wall: at(5000),
+        boot: BootInstant::from_ms(0),
+    });
+    let boot = BootInstant::from_ms(2000);
+    assert_eq!(pace.next_allowed(Moment { wall: at(4000), boot }), None);
+    let later = Moment { wall: at(4001), boot };
+    assert_eq!(pace.next_allowed(later), Some(Moment { wall: at(6000), boot }));
+}
+
+#[test]
+fn a_throttle_of_zero_is_none() {
+    let mut pace = Pace::new(&clauses(0, None), Some(0));
+    start(&mut pace, 0);
+    assert_eq!(pace.next_allowed(moment(0)), None);
 }
 
 #[test]

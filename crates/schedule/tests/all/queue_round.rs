@@ -191,6 +191,28 @@ fn ages_and_backoffs_saturate() {
 }
 
 #[test]
+fn every_verdict_is_counted_and_none_is_malformed() {
+    let mut tally = Tally::default();
+    for verdict in [
+        Verdict::Dead,
+        Verdict::Dead,
+        Verdict::Block,
+        Verdict::Deliver,
+        Verdict::Defer,
+    ] {
+        tally.add(verdict);
+    }
+    let want = Tally {
+        items_total: 5,
+        deliver: 1,
+        defer: 1,
+        block: 1,
+        dead: 2,
+    };
+    assert_eq!((tally, tally.malformed(), tally.ok()), (want, 0, true));
+}
+
+#[test]
 fn a_line_that_could_not_be_read_makes_the_round_not_ok() {
     let mut tally = Tally::default();
     tally.add(Verdict::Defer);

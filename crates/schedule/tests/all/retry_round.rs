@@ -133,6 +133,30 @@ fn the_gap_is_a_cap_and_the_exponent_is_the_rows_own_number() {
 }
 
 #[test]
+fn an_attempt_at_its_earliest_second_is_ok_and_one_second_sooner_is_too_early() {
+    for (start, verdict) in [(15, Verdict::Ok), (14, Verdict::TooEarly)] {
+        let (planned, _) = run(
+            CONTRACT,
+            &ENDPOINTS,
+            &[row(ALPHA, 1, 0, 0, 500), row(ALPHA, 1, start, start, 500)],
+        );
+        let want = Planned {
+            earliest_ts: 15,
+            scheduled_delta_s: start - 15,
+            verdict,
+        };
+        assert_eq!(planned[1], Some(want));
+    }
+}
+
+#[test]
+fn the_planner_says_which_endpoints_it_admits() {
+    let planner = Planner::new(CONTRACT, ENDPOINTS);
+    let admitted: Vec<u32> = (0..9).filter(|place| planner.admits(*place)).collect();
+    assert_eq!(admitted, [ALPHA, BRAVO, CHARLIE]);
+}
+
+#[test]
 fn waits_saturate_and_nothing_wraps() {
     let wide = |base| endpoint(EndpointState::Active, 9, base, i64::MAX);
     for (base, factor, n, want) in [
