@@ -300,5 +300,6 @@ fn success(contract: &RetryRoundContract, status: Option<i64>) -> bool {
 }
 
 fn clamp(sum: i128) -> i64 {
-    i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX })
+    // Within 64 bits by then: the default is never taken.
+    i64::try_from(sum.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default()
 }

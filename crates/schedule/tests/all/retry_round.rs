@@ -213,6 +213,19 @@ fn a_total_that_passes_64_bits_on_the_way_is_exact_at_the_end() {
 }
 
 #[test]
+fn a_total_that_ends_beyond_64_bits_is_cut_at_either_end() {
+    let endpoint = endpoint(EndpointState::Active, 99, 1, 1);
+    for (start, finish, want) in [(i64::MAX, 0, i64::MAX), (i64::MIN, 0, i64::MIN)] {
+        let rows = [
+            row(0, 1, 0, 0, 500),
+            row(0, 1, start, finish, 500),
+            row(0, 1, start, finish, 500),
+        ];
+        assert_eq!(run(CONTRACT, &[endpoint], &rows).1.totals.backoff_s, want);
+    }
+}
+
+#[test]
 fn a_limit_of_one_makes_every_row_open_a_delivery() {
     let rows = [row(0, 5, 10, 11, 500), row(0, 6, 12, 13, 500)];
     let (planned, figures) = run(CONTRACT, &[endpoint(EndpointState::Active, 1, 10, 70)], &rows);
