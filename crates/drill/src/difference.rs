@@ -28,16 +28,25 @@ fn difference(path: &str, clean: Option<&Value>, faulty: Option<&Value>) -> Opti
             .keys()
             .chain(faulty.keys().filter(|key| !clean.contains_key(*key)))
             .find_map(|key| difference(&format!("{path}.{key}"), clean.get(key), faulty.get(key))),
-        (Some(Value::Array(clean)), Some(Value::Array(faulty))) => {
-            let longer = clean.len().max(faulty.len());
-            (0..longer).find_map(|n| {
-                let (clean, faulty) = (clean.get(n), faulty.get(n));
-                let name = name_of(clean.or(faulty)).unwrap_or_else(|| format!("{path}[{n}]"));
-                difference(&name, clean, faulty)
-            })
-        }
+        (Some(Value::Array(clean)), Some(Value::Array(faulty))) => in_list(path, clean, faulty),
         (clean, faulty) => Some(format!("{path}: {} → {}", short(clean), short(faulty))),
     }
+}
+
+/// The first place in a list. A row that one of them lacks is named as such, and not as a change of its neighbour.
+fn in_list(path: &str, clean: &[Value], faulty: &[Value]) -> Option<String> {
+    let has = |list: &[Value], name: &str| list.iter().any(|row| name_of(Some(row)).as_deref() == Some(name));
+    (0..clean.len().max(faulty.len())).find_map(|n| {
+        let (ours, theirs) = (clean.get(n), faulty.get(n));
+        match (name_of(ours), name_of(theirs)) {
+            (Some(a), Some(b)) if a != b && !has(clean, &b) => Some(format!("{b}: absent → present")),
+            (Some(a), Some(b)) if a != b && !has(faulty, &a) => Some(format!("{a}: present → absent")),
+            (a, b) => {
+                let name = a.or(b).unwrap_or_else(|| format!("{path}[{n}]"));
+                difference(&name, ours, theirs)
+            }
+        }
+    })
 }
 
 fn name_of(row: Option<&Value>) -> Option<String> {
@@ -69,6 +78,21 @@ mod tests {
         assert_eq!(
             first_difference(&clean, &faulty).as_deref(),
             Some("a-02.earliest_ts: 1017 → 1077")
+        );
+    }
+
+    #[test]
+    fn a_row_put_in_between_is_named_itself() {
+        let clean = json!({"plan": [{"attempt_id": "a-08"}, {"attempt_id": "a-10"}]});
+        let faulty =
+            json!({"plan": [{"attempt_id": "a-08"}, {"attempt_id": "a-09"}, {"attempt_id": "a-10"}]});
+        assert_eq!(
+            first_difference(&clean, &faulty).as_deref(),
+            Some("a-09: absent → present")
+        );
+        assert_eq!(
+            first_difference(&faulty, &clean).as_deref(),
+            Some("a-09: present → absent")
         );
     }
 

@@ -206,8 +206,7 @@ impl Player {
         }
         if !self.has(LedgerFault::DrainingAdmitted) {
             let changes = STATES.iter().filter(|(endpoint, ..)| *endpoint == plot.endpoint);
-            let last = changes
-                .clone().rfind(|(_, after, _)| BEGIN + after <= at);
+            let last = changes.clone().rfind(|(_, after, _)| BEGIN + after <= at);
             if last.is_some_and(|(.., state)| *state != "active") {
                 let next = changes
                     .clone()
