@@ -13,8 +13,9 @@ fn not_run(what: &str, tool: &str) {
     println!("NOT RUN: {what}: `{tool}` is missing");
 }
 
-/// The lines that the `sqlite3` shell prints for these scripts, run in `dir`; `None` where there is no shell.
-fn sqlite3(dir: &Path, scripts: &[&str]) -> Option<Vec<String>> {
+/// The lines that the `sqlite3` shell prints for these scripts, and then for a query, run in `dir`; `None` where there is
+/// no shell.
+fn sqlite3(dir: &Path, scripts: &[&str], query: &str) -> Option<Vec<String>> {
     let reads: Vec<String> = scripts
         .iter()
         .map(|name| format!(".read {}", probe_dir().join(name).display()))
@@ -22,6 +23,7 @@ fn sqlite3(dir: &Path, scripts: &[&str]) -> Option<Vec<String>> {
     let output = Command::new("sqlite3")
         .arg(":memory:")
         .args(&reads)
+        .args(Some(query).filter(|query| !query.is_empty()))
         .current_dir(dir)
         .output()
         .ok()?;
@@ -90,7 +92,8 @@ impl Cluster {
             .is_ok_and(|status| status.success())
     }
 
-    fn psql(&self, folder: &Path, scripts: &[&str]) -> Vec<String> {
+    /// The lines that `psql` prints for these scripts, and then for a query, run in `folder`.
+    fn psql(&self, folder: &Path, scripts: &[&str], query: &str) -> Vec<String> {
         let mut psql = Command::new(self.bin.join("psql"));
         psql.args([
             "-X",
@@ -107,6 +110,9 @@ impl Cluster {
         psql.arg(self.dir.path()).current_dir(folder);
         for name in scripts {
             psql.arg("-f").arg(probe_dir().join(name));
+        }
+        if !query.is_empty() {
+            psql.args(["-c", query]);
         }
         let output = psql.output().expect("psql");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -166,7 +172,7 @@ mod tests {
     fn the_sqlite3_shell_judges_a_retry_round_as_the_program_does() {
         for (case, files) in crate::plan::tests::faulty_reports("plan.json") {
             let ours = probe_plan(Probe::default(), &files, &case.path().join("plan.json"));
-            let Some(shell) = sqlite3(case.path(), &["plan.shell.sql", "plan.sql"]) else {
+            let Some(shell) = sqlite3(case.path(), &["plan.shell.sql", "plan.sql"], "") else {
                 return not_run("probe/plan.sql by hand", "sqlite3");
             };
             assert_eq!(shell, ours.lines);
@@ -182,7 +188,7 @@ mod tests {
                 &case.path().join("appraisal.json"),
                 None,
             );
-            let Some(shell) = sqlite3(case.path(), &["appraise.shell.sql", "appraise.sql"]) else {
+            let Some(shell) = sqlite3(case.path(), &["appraise.shell.sql", "appraise.sql"], "") else {
                 return not_run("probe/appraise.sql by hand", "sqlite3");
             };
             assert_eq!(shell, ours.lines);
@@ -194,7 +200,7 @@ mod tests {
         for folder in write_ledgers() {
             let ours = probe_ledger(Probe::default(), folder.path(), None);
             let scripts = ["ledger.sqlite-import.sql", "ledger.sqlite.sql", "ledger.sql"];
-            let Some(shell) = sqlite3(folder.path(), &scripts) else {
+            let Some(shell) = sqlite3(folder.path(), &scripts, "") else {
                 return not_run("probe/ledger.sql by hand", "sqlite3");
             };
             assert_eq!(sorted(shell), sorted(ours.lines));
@@ -208,8 +214,40 @@ mod tests {
         };
         for folder in write_ledgers() {
             let ours = probe_ledger(Probe::default(), folder.path(), None);
-            let psql = cluster.psql(folder.path(), &["ledger.psql-import.sql", "ledger.sql"]);
+            let psql = cluster.psql(folder.path(), &["ledger.psql-import.sql", "ledger.sql"], "");
             assert_eq!(sorted(psql), sorted(ours.lines));
         }
+    }
+
+    /// Every published policy that the language can express, in one ledger whose one delivery asks for many waits.
+    fn policies() -> tempfile::TempDir {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/policies.json");
+        let policies: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).expect("vectors")).expect("json");
+        let texts = policies
+            .as_array()
+            .expect("list")
+            .iter()
+            .filter_map(|policy| policy["contract"].as_str());
+        let contracts: Vec<_> = texts
+            .map(|text| contract::parse(text, "vector").expect("contract"))
+            .collect();
+        crate::ledger::tests::write_policies(&contracts)
+    }
+
+    #[test]
+    fn both_dialects_derive_the_same_waits() {
+        let folder = policies();
+        let query = "SELECT rev || ' ' || n || ' ' || ends || ' ' || wait_ms || ' ' || low_ms || ' ' || high_ms FROM contract_wait";
+        let scripts = ["ledger.sqlite-import.sql", "ledger.sqlite.sql", "ledger.sql"];
+        let Some(shell) = sqlite3(folder.path(), &scripts, query) else {
+            return not_run("the waits in sqlite3", "sqlite3");
+        };
+        let Some(cluster) = Cluster::start() else {
+            return not_run("the waits in psql", "initdb (PostgreSQL 15)");
+        };
+        let psql = cluster.psql(folder.path(), &["ledger.psql-import.sql", "ledger.sql"], query);
+        assert!(shell.len() > 59 * 30, "{}", shell.len());
+        assert_eq!(sorted(psql), sorted(shell));
     }
 }

@@ -133,3 +133,24 @@ fn a_judge_that_cries_over_a_clean_ledger_is_not_green() {
     assert!(!drill.green_before && !drill.green_after);
     assert_eq!(drill.code(), Code::Problem);
 }
+
+/// A ledger that holds these contracts, and one delivery of forty attempts, so that forty waits of each are derived.
+pub(crate) fn write_policies(contracts: &[contract::Contract]) -> tempfile::TempDir {
+    let mut records = play(None).expect("contract");
+    let row = records.attempts.first().cloned().expect("an attempt");
+    records.attempts = (1..=40)
+        .map(|n| contract::ledger::AttemptRecord {
+            attempt_id: format!("attempt-{n}"),
+            attempt_no: contract::AttemptNo::new(n),
+            ..row.clone()
+        })
+        .collect();
+    records.contracts = contracts
+        .iter()
+        .map(|one| contract::ledger::ContractRecord {
+            rev: one.rev(),
+            canonical: one.canonical(),
+        })
+        .collect();
+    written(&records).expect("write")
+}
