@@ -6,10 +6,18 @@
 
 mod code;
 mod files;
+mod health;
+mod planner;
 mod probe;
+mod verify;
 
 pub use code::Code;
 pub use files::{QueueFiles, ReadError, RetryFiles, sha256_of, sha256_of_file};
+pub use health::{
+    CHECKS, Health, HealthCheck, HealthVerdict, Issue, health_appraise, health_ledger, health_plan,
+};
+pub use planner::{Appraiser, Planner};
 pub use probe::{
     APPRAISE_SQL, LEDGER_SQL, PLAN_SQL, Probe, ProbeVerdict, probe_appraise, probe_ledger, probe_plan,
 };
+pub use verify::{Check, Gates, Verification, verify_appraise, verify_plan};

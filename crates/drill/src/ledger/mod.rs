@@ -88,7 +88,10 @@ fn written(records: &Records) -> io::Result<tempfile::TempDir> {
 
 /// The kinds that `audit` names.
 fn audit_kinds(folder: &Path) -> io::Result<BTreeSet<String>> {
-    Err(io::Error::other(format!("not built yet: {}", folder.display())))
+    Err(io::Error::other(format!(
+        "this build cannot audit {}",
+        folder.display()
+    )))
 }
 
 #[cfg(test)]
