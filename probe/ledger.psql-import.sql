@@ -48,6 +48,7 @@ CREATE TABLE contracts (
 CREATE TABLE raw_received (n bigserial, line text NOT NULL);
 CREATE VIEW received AS SELECT n AS line, CAST(line AS json) ->> 'attempt_id' AS attempt_id FROM raw_received WHERE line <> '';
 CREATE INDEX attempts_by_id ON attempts (attempt_id);
+CREATE INDEX attempts_by_seq ON attempts (seq);
 CREATE INDEX attempts_by_delivery ON attempts (message_id, endpoint_id, delivery_no, seq);
 CREATE INDEX delivery_events_by_delivery ON delivery_events (message_id, endpoint_id, delivery_no, event);
 CREATE INDEX endpoint_events_by_endpoint ON endpoint_events (endpoint_id, seq);

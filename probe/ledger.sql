@@ -138,7 +138,7 @@ CREATE TABLE header_seconds AS
 
 -- -------------------------------------------------------------------------------------------- 3. deliveries and rows
 CREATE TABLE opening AS
-  SELECT message_id, endpoint_id, delivery_no, min(at) AS at, min(seq) AS seq FROM delivery_events WHERE event = 'opened'
+  SELECT message_id, endpoint_id, delivery_no, min(at) AS at, min(seq) AS seq, min(retry_rev) AS retry_rev FROM delivery_events WHERE event = 'opened'
   GROUP BY message_id, endpoint_id, delivery_no;
 CREATE INDEX opening_by_delivery ON opening (message_id, endpoint_id, delivery_no);
 
@@ -271,8 +271,12 @@ CREATE TABLE ledger_end AS
 
 -- Deliveries that nothing has ended, and what could still come of them.
 CREATE TABLE open_delivery AS
-  SELECT o.message_id, o.endpoint_id, o.delivery_no, o.at AS opened_at, s.place, s.attempt_id, s.started_at, s.ended_at, s.outcome, s.retry_rev, s.endpoint_rev, s.first_started_at, s.node
+  SELECT o.message_id, o.endpoint_id, o.delivery_no, o.at AS opened_at, s.place, s.attempt_id, s.started_at, s.ended_at, s.outcome,
+         coalesce(s.retry_rev, o.retry_rev) AS retry_rev, s.first_started_at, s.node,
+         -- a delivery that was never tried is paced as its endpoint's last attempt was
+         coalesce(s.endpoint_rev, (SELECT max(a.endpoint_rev) FROM attempts AS a WHERE a.seq = l.seq)) AS endpoint_rev
   FROM opening AS o
+  LEFT JOIN (SELECT endpoint_id, max(seq) AS seq FROM attempts GROUP BY endpoint_id) AS l ON l.endpoint_id = o.endpoint_id
   LEFT JOIN step AS s ON s.message_id = o.message_id AND s.endpoint_id = o.endpoint_id AND s.delivery_no = o.delivery_no
        AND s.place = (SELECT max(t.place) FROM step AS t WHERE t.message_id = o.message_id AND t.endpoint_id = o.endpoint_id AND t.delivery_no = o.delivery_no)
   WHERE NOT EXISTS (SELECT 1 FROM delivery_events AS e
@@ -291,7 +295,11 @@ CREATE TABLE late AS
          CASE WHEN d.outcome = 'interrupted' OR c.anchor = 'end' THEN d.ended_at WHEN c.anchor = 'start' THEN d.started_at ELSE d.first_started_at END
            + w.high_ms + c.slack_ms + CASE WHEN c.ra_rule = 'ignore' THEN 0 ELSE coalesce(c.ra_max_ms, 0) END, z.at, c.late_after_ms
   FROM open_delivery AS d JOIN contract_clause AS c ON c.rev = d.retry_rev JOIN contract_wait AS w ON w.rev = d.retry_rev AND w.n = d.place CROSS JOIN ledger_end AS z
-  WHERE d.outcome IS NOT NULL AND d.outcome <> 'succeeded' AND d.place < c.max_attempts;
+  WHERE d.outcome IS NOT NULL AND d.outcome <> 'succeeded' AND d.place < c.max_attempts
+  UNION ALL -- never tried at all
+  SELECT 'abandoned', d.message_id || ' ' || d.endpoint_id || ' ' || d.delivery_no, d.endpoint_id, d.endpoint_rev, d.node, -1, d.opened_at, d.opened_at, z.at, c.late_after_ms
+  FROM open_delivery AS d JOIN contract_clause AS c ON c.rev = d.retry_rev CROSS JOIN ledger_end AS z
+  WHERE d.place IS NULL AND z.at - d.opened_at > c.late_after_ms;
 CREATE TABLE excuse AS
   -- its endpoint was not active
   SELECT l.kind, l.name, e.at AS from_at, coalesce(e.next_at, l.started_at) AS to_at

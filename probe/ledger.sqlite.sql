@@ -82,6 +82,7 @@ UPDATE contracts SET rev = replace(replace(replace(replace(replace(replace(rev, 
 UPDATE contracts SET canonical = replace(replace(replace(replace(replace(replace(canonical, '\\', char(1)), '\t', char(9)), '\n', char(10)), '\r', char(13)), '\-', '-'), char(1), '\') WHERE instr(canonical, '\') > 0;
 CREATE TABLE received AS SELECT rowid AS line, CAST(line ->> '$.attempt_id' AS TEXT) AS attempt_id FROM raw_received WHERE line <> '';
 CREATE INDEX attempts_by_id ON attempts (attempt_id);
+CREATE INDEX attempts_by_seq ON attempts (seq);
 CREATE INDEX attempts_by_delivery ON attempts (message_id, endpoint_id, delivery_no, seq);
 CREATE INDEX delivery_events_by_delivery ON delivery_events (message_id, endpoint_id, delivery_no, event);
 CREATE INDEX endpoint_events_by_endpoint ON endpoint_events (endpoint_id, seq);

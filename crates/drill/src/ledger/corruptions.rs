@@ -68,6 +68,12 @@ pub(super) const CORRUPTIONS: &[Corruption] = &[
         all.deliveries
             .retain(|row| row.message_id != "msg-long" || row.event == DeliveryEventKind::Opened);
     }),
+    // never tried at all
+    ("abandoned", |all| {
+        all.deliveries
+            .retain(|row| row.message_id != "msg-gone" || row.event == DeliveryEventKind::Opened);
+        all.attempts.retain(|row| row.message_id != "msg-gone");
+    }),
     ("lost", |all| {
         all.deliveries
             .retain(|row| row.message_id != "msg-both" || row.endpoint_id != "ep-bravo");
