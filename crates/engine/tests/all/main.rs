@@ -1,0 +1,6 @@
+//! The engine against real sockets, a real store and virtual time.
+
+mod connector;
+mod sink;
+mod tls;
+mod wire;
