@@ -1,3 +1,5 @@
+//! The drill of the live ledger: every class of fault is exercised, and the judges name its kind.
+
 use super::corruptions::{CORRUPTIONS, sort, spread};
 use super::faults::CLASSES;
 use super::*;

@@ -1,3 +1,5 @@
+//! The drill of the retry round: every fault is exercised and caught, and a blunted gate is noticed.
+
 use super::*;
 use contract::rounds::RetryRoundContract;
 use gates::sha256_of;
