@@ -80,6 +80,8 @@ fn workspace_tests(tally: &mut Tally) -> Result {
     if !suites.is_empty() {
         run = run.args(&["--features", &suites]);
     }
+    // What a passing test prints is shown: it may say NOT RUN.
+    let run = run.args(&["--", "--show-output"]);
     match run.watch(|line| tally.line(line))? {
         Some(0) => Ok(()),
         code => Err(Error::Found(format!("`{}` ended with {code:?}", run.shown()))),

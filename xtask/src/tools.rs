@@ -7,8 +7,8 @@ use crate::process::Run;
 pub(crate) struct Program {
     /// What is called.
     pub(crate) name: &'static str,
-    /// How to see that it is there.
-    probe: &'static [&'static str],
+    /// A shell line that succeeds where it is there.
+    probe: &'static str,
     /// The Debian package.
     package: &'static str,
     /// What is not run without it.
@@ -19,28 +19,35 @@ pub(crate) struct Program {
 pub(crate) const FOR_TESTS: &[Program] = &[
     Program {
         name: "cc",
-        probe: &["--version"],
+        probe: "cc --version",
         package: "gcc",
         needed_for: "building the bundled SQLite",
     },
     Program {
         name: "git",
-        probe: &["--version"],
+        probe: "git --version",
         package: "git",
         needed_for: "listing the project's files",
     },
     Program {
         name: "sqlite3",
-        probe: &["--version"],
+        probe: "sqlite3 --version",
         package: "sqlite3",
         needed_for: "the SQL judges run by hand in the sqlite3 shell",
+    },
+    Program {
+        name: "initdb",
+        // Debian keeps it out of the path.
+        probe: "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || ls \"$(pg_config --bindir)/initdb\"",
+        package: "postgresql",
+        needed_for: "the SQL judge of the live ledger in psql",
     },
 ];
 
 /// What fuzzing calls beside.
 pub(crate) const FOR_FUZZING: &[Program] = &[Program {
     name: "c++",
-    probe: &["--version"],
+    probe: "c++ --version",
     package: "g++",
     needed_for: "building libFuzzer",
 }];
@@ -49,13 +56,13 @@ pub(crate) const FOR_FUZZING: &[Program] = &[Program {
 pub(crate) const FOR_IMAGE: &[Program] = &[
     Program {
         name: "chroot",
-        probe: &["--version"],
+        probe: "chroot --version",
         package: "coreutils",
         needed_for: "entering the copied files",
     },
     Program {
         name: "ldd",
-        probe: &["--version"],
+        probe: "ldd --version",
         package: "libc-bin",
         needed_for: "finding shared libraries",
     },
@@ -66,7 +73,7 @@ pub(crate) fn ensure(programs: &[Program]) -> Vec<String> {
     let missing = || {
         programs
             .iter()
-            .filter(|program| !Run::new(program.name).args(program.probe).works())
+            .filter(|program| !Run::new("sh").args(&["-c", program.probe]).works())
     };
     let packages: Vec<&str> = missing().map(|program| program.package).collect();
     if packages.is_empty() {
