@@ -1,0 +1,4 @@
+//! The auditor's tests, in one binary.
+
+mod vectors;
+mod waits;
