@@ -7,7 +7,9 @@ mod finding;
 
 pub use finding::{Finding, Kind};
 
-use contract::ledger::{AttemptRecord, ContractRecord, DeliveryEvent, EndpointEvent, MessageRecord, NodeEvent};
+use contract::ledger::{
+    AttemptRecord, ContractRecord, DeliveryEvent, EndpointEvent, MessageRecord, NodeEvent,
+};
 use contract::{Contract, DeliveryNo, Instant};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -77,17 +79,27 @@ pub fn audit(ledger: &Ledger, as_of: Instant) -> Audit {
     };
     let mut deliveries: BTreeMap<DeliveryId<'_>, Delivery<'_>> = BTreeMap::new();
     for event in &ledger.delivery_events {
-        let id = (event.message_id.as_str(), event.endpoint_id.as_str(), event.delivery_no);
+        let id = (
+            event.message_id.as_str(),
+            event.endpoint_id.as_str(),
+            event.delivery_no,
+        );
         deliveries.entry(id).or_default().events.push(event);
     }
     for attempt in &ledger.attempts {
-        let id = (attempt.message_id.as_str(), attempt.endpoint_id.as_str(), attempt.delivery_no);
+        let id = (
+            attempt.message_id.as_str(),
+            attempt.endpoint_id.as_str(),
+            attempt.delivery_no,
+        );
         deliveries.entry(id).or_default().attempts.push(attempt);
     }
     let pace = endpoint::scan(ledger, &facts, &mut findings);
     for (id, delivery) in &mut deliveries {
         delivery.events.sort_by_key(|event| event.seq);
-        delivery.attempts.sort_by_key(|attempt| (attempt.attempt_no, attempt.seq));
+        delivery
+            .attempts
+            .sort_by_key(|attempt| (attempt.attempt_no, attempt.seq));
         delivery::judge(*id, delivery, &facts, &pace, &mut findings);
     }
     lost(ledger, &mut findings);
@@ -118,7 +130,11 @@ fn contracts<'a>(ledger: &'a Ledger, findings: &mut Vec<Finding>) -> HashMap<&'a
             }
             Ok(contract) => findings.push(Finding::new(
                 Kind::UnknownContract,
-                format!("contract {}: its text has the revision {}", record.rev, contract.rev()),
+                format!(
+                    "contract {}: its text has the revision {}",
+                    record.rev,
+                    contract.rev()
+                ),
                 vec![record.rev.clone()],
             )),
             Err(error) => findings.push(Finding::new(
@@ -175,7 +191,9 @@ fn downtime(ledger: &Ledger) -> Vec<(Instant, Instant)> {
 fn lost(ledger: &Ledger, findings: &mut Vec<Finding>) {
     let mut opened: HashMap<&str, u32> = HashMap::new();
     for event in &ledger.delivery_events {
-        if event.event == contract::ledger::DeliveryEventKind::Opened && event.delivery_no == DeliveryNo::FIRST {
+        if event.event == contract::ledger::DeliveryEventKind::Opened
+            && event.delivery_no == DeliveryNo::FIRST
+        {
             *opened.entry(event.message_id.as_str()).or_default() += 1;
         }
     }
@@ -184,7 +202,10 @@ fn lost(ledger: &Ledger, findings: &mut Vec<Finding>) {
         if found != message.deliveries {
             findings.push(Finding::new(
                 Kind::Lost,
-                format!("{}: was due {} deliveries, {found} were opened", message.message_id, message.deliveries),
+                format!(
+                    "{}: was due {} deliveries, {found} were opened",
+                    message.message_id, message.deliveries
+                ),
                 vec![message.message_id.clone()],
             ));
         }

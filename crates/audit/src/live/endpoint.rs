@@ -12,9 +12,9 @@ impl<'a> Pace<'a> {
     /// Was the endpoint at work between these moments: an attempt started or was in flight?
     pub(super) fn busy(&self, endpoint: &str, from: Instant, to: Instant) -> bool {
         self.0.get(endpoint).is_some_and(|attempts| {
-            attempts.iter().any(|attempt| {
-                attempt.started_at <= to && attempt.ended_at.is_none_or(|end| end >= from)
-            })
+            attempts
+                .iter()
+                .any(|attempt| attempt.started_at <= to && attempt.ended_at.is_none_or(|end| end >= from))
         })
     }
 }
@@ -22,13 +22,23 @@ impl<'a> Pace<'a> {
 pub(super) fn scan<'a>(ledger: &'a Ledger, facts: &Facts<'a>, findings: &mut Vec<Finding>) -> Pace<'a> {
     let mut by_endpoint: HashMap<&str, Vec<&AttemptRecord>> = HashMap::new();
     for attempt in &ledger.attempts {
-        by_endpoint.entry(attempt.endpoint_id.as_str()).or_default().push(attempt);
+        by_endpoint
+            .entry(attempt.endpoint_id.as_str())
+            .or_default()
+            .push(attempt);
     }
     let mut ids: HashMap<&str, Seq> = HashMap::new();
     for attempt in &ledger.attempts {
         if let Some(first) = ids.insert(attempt.attempt_id.as_str(), attempt.seq) {
-            let text = format!("{}: its id stands at seq {first} and {}", attempt.attempt_id, attempt.seq);
-            findings.push(Finding::new(Kind::DuplicateAttempt, text, vec![attempt.attempt_id.clone()]));
+            let text = format!(
+                "{}: its id stands at seq {first} and {}",
+                attempt.attempt_id, attempt.seq
+            );
+            findings.push(Finding::new(
+                Kind::DuplicateAttempt,
+                text,
+                vec![attempt.attempt_id.clone()],
+            ));
         }
     }
     for (endpoint, attempts) in &mut by_endpoint {
@@ -43,7 +53,11 @@ pub(super) fn scan<'a>(ledger: &'a Ledger, facts: &Facts<'a>, findings: &mut Vec
 fn inactive(endpoint: &str, attempts: &[&AttemptRecord], facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     let events = facts.states.get(endpoint).map_or(&[][..], Vec::as_slice);
     for attempt in attempts {
-        let state = events.iter().rev().find(|event| event.seq < attempt.seq).map(|event| event.state);
+        let state = events
+            .iter()
+            .rev()
+            .find(|event| event.seq < attempt.seq)
+            .map(|event| event.state);
         if state != Some(EndpointState::Active) {
             let state = state.map_or("not known", EndpointState::word);
             findings.push(Finding::new(
@@ -58,15 +72,27 @@ fn inactive(endpoint: &str, attempts: &[&AttemptRecord], facts: &Facts<'_>, find
 fn limits(attempts: &[&AttemptRecord], facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     let mut open: Vec<&AttemptRecord> = Vec::new();
     for (index, attempt) in attempts.iter().enumerate() {
-        let Some(contract) = facts.contracts.get(attempt.endpoint_rev.as_str()) else { continue };
+        let Some(contract) = facts.contracts.get(attempt.endpoint_rev.as_str()) else {
+            continue;
+        };
         let clauses = &contract.endpoint;
         let mut breach = |kind, text: String| {
-            findings.push(Finding::new(kind, format!("{}: {text}", attempt.attempt_id), vec![attempt.attempt_id.clone()]));
+            findings.push(Finding::new(
+                kind,
+                format!("{}: {text}", attempt.attempt_id),
+                vec![attempt.attempt_id.clone()],
+            ));
         };
         if let Some(before) = index.checked_sub(1).map(|at| attempts[at]) {
             let gap = attempt.started_at.since(before.started_at);
             if gap < clauses.min_gap {
-                breach(Kind::MinGap, format!("{gap} after the start of {}, min_gap is {}", before.attempt_id, clauses.min_gap));
+                breach(
+                    Kind::MinGap,
+                    format!(
+                        "{gap} after the start of {}, min_gap is {}",
+                        before.attempt_id, clauses.min_gap
+                    ),
+                );
             }
         }
         if let Some(rate) = clauses.rate {
@@ -74,13 +100,32 @@ fn limits(attempts: &[&AttemptRecord], facts: &Facts<'_>, findings: &mut Vec<Fin
             if let Some(oldest) = index.checked_sub(behind).map(|at| attempts[at])
                 && attempt.started_at.since(oldest.started_at) < rate.window
             {
-                breach(Kind::Rate, format!("start {} within {}, the rate is {}", behind + 1, rate.window, rate.starts));
+                breach(
+                    Kind::Rate,
+                    format!(
+                        "start {} within {}, the rate is {}",
+                        behind + 1,
+                        rate.window,
+                        rate.starts
+                    ),
+                );
             }
         }
-        open.retain(|other| other.ended_at.is_none_or(|end| end > attempt.started_at + contract::Duration::from_ms(1)));
+        open.retain(|other| {
+            other
+                .ended_at
+                .is_none_or(|end| end > attempt.started_at + contract::Duration::from_ms(1))
+        });
         open.push(attempt);
         if open.len() > usize::try_from(clauses.in_flight).unwrap_or(usize::MAX) {
-            breach(Kind::InFlight, format!("{} in flight at once, the limit is {}", open.len(), clauses.in_flight));
+            breach(
+                Kind::InFlight,
+                format!(
+                    "{} in flight at once, the limit is {}",
+                    open.len(),
+                    clauses.in_flight
+                ),
+            );
         }
     }
 }

@@ -30,6 +30,3 @@ pub fn interval(contract: &Contract, n: RetryNo) -> Option<(Duration, Duration)>
     };
     interval_after(contract, n, widest_before)
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,31 +18,59 @@ pub(crate) fn with(backoff: &str, jitter: &str) -> Contract {
 const NONE: &str = "kind = \"none\"";
 
 fn laws(contract: &Contract, n: std::ops::RangeInclusive<u32>) -> Vec<Option<u64>> {
-    n.map(|n| waits::law(contract, RetryNo::new(n)).map(Duration::as_ms)).collect()
+    n.map(|n| waits::law(contract, RetryNo::new(n)).map(Duration::as_ms))
+        .collect()
 }
 
 #[test]
 fn each_law_gives_its_waits() {
     let minute = 60_000;
     for (backoff, due) in [
-        ("law = \"fixed\"\nbase = \"5s\"\ncap = \"none\"\nfloor = \"0s\"", [5000, 5000, 5000, 5000]),
-        ("law = \"linear\"\nbase = \"5s\"\nstep = \"2s\"\ncap = \"10s\"\nfloor = \"0s\"", [5000, 7000, 9000, 10_000]),
+        (
+            "law = \"fixed\"\nbase = \"5s\"\ncap = \"none\"\nfloor = \"0s\"",
+            [5000, 5000, 5000, 5000],
+        ),
+        (
+            "law = \"linear\"\nbase = \"5s\"\nstep = \"2s\"\ncap = \"10s\"\nfloor = \"0s\"",
+            [5000, 7000, 9000, 10_000],
+        ),
         (
             "law = \"exponential\"\nbase = \"30s\"\nfactor = \"4\"\ncap = \"20m\"\nfloor = \"0s\"",
             [30_000, 2 * minute, 8 * minute, 20 * minute],
         ),
         // ⌊10.5⌋ at each step would give 15 and 22; in microseconds it is 15, 22.5, 33.75.
-        ("law = \"exponential\"\nbase = \"10ms\"\nfactor = \"1.5\"\ncap = \"none\"\nfloor = \"0s\"", [10, 15, 22, 33]),
-        ("law = \"polynomial\"\nbase = \"1s\"\npower = 4\ncap = \"none\"\nfloor = \"0s\"", [1000, 16_000, 81_000, 256_000]),
+        (
+            "law = \"exponential\"\nbase = \"10ms\"\nfactor = \"1.5\"\ncap = \"none\"\nfloor = \"0s\"",
+            [10, 15, 22, 33],
+        ),
+        (
+            "law = \"polynomial\"\nbase = \"1s\"\npower = 4\ncap = \"none\"\nfloor = \"0s\"",
+            [1000, 16_000, 81_000, 256_000],
+        ),
         (
             "law = \"schedule\"\nwaits = [\"5s\", \"5m\"]\nthen = \"repeat\"\ncap = \"none\"\nfloor = \"0s\"",
             [5000, 300_000, 300_000, 300_000],
         ),
         // The floor lifts, the cap cuts.
-        ("law = \"linear\"\nbase = \"1s\"\nstep = \"3s\"\ncap = \"6s\"\nfloor = \"2s\"", [2000, 4000, 6000, 6000]),
+        (
+            "law = \"linear\"\nbase = \"1s\"\nstep = \"3s\"\ncap = \"6s\"\nfloor = \"2s\"",
+            [2000, 4000, 6000, 6000],
+        ),
     ] {
         assert_eq!(laws(&with(backoff, NONE), 1..=4), due.map(Some), "{backoff}");
     }
+}
+
+#[test]
+fn exponential_30s_times_4_capped_at_10h_adds_up_to_21h22m() {
+    let contract = changed(&[]);
+    let waits = laws(&contract, 1..=7)
+        .into_iter()
+        .map(|ms| Duration::from_ms(ms.unwrap()));
+    let total = waits.clone().fold(Duration::ZERO, |sum, wait| sum + wait);
+    let waits: Vec<String> = waits.map(|wait| wait.to_string()).collect();
+    assert_eq!(waits, ["30s", "2m", "8m", "32m", "2h8m", "8h32m", "10h"]);
+    assert_eq!(total.to_string(), "21h22m30s");
 }
 
 #[test]
@@ -76,7 +104,11 @@ fn laws_saturate_at_ten_years() {
         "law = \"polynomial\"\nbase = \"10d\"\npower = 8\ncap = \"none\"\nfloor = \"0s\"",
         "law = \"linear\"\nbase = \"1s\"\nstep = \"3650d\"\ncap = \"none\"\nfloor = \"0s\"",
     ] {
-        assert_eq!(laws(&with(backoff, NONE), 10_000..=10_000), [ten_years], "{backoff}");
+        assert_eq!(
+            laws(&with(backoff, NONE), 10_000..=10_000),
+            [ten_years],
+            "{backoff}"
+        );
     }
 }
 
@@ -87,13 +119,29 @@ fn each_jitter_kind_has_its_interval() {
         (NONE, (1001, 1001)),
         ("kind = \"full\"", (0, 1001)),
         ("kind = \"equal\"", (500, 1001)),
-        ("kind = \"proportional\"\nratio = \"20%\"\ndirection = \"up\"", (1001, 1201)),
-        ("kind = \"proportional\"\nratio = \"20%\"\ndirection = \"down\"", (801, 1001)),
-        ("kind = \"proportional\"\nratio = \"20%\"\ndirection = \"both\"", (801, 1201)),
-        ("kind = \"proportional\"\nratio = \"20%\"\ndirection = \"up\"\ncap_after_jitter = true", (1001, 1100)),
+        (
+            "kind = \"proportional\"\nratio = \"20%\"\ndirection = \"up\"",
+            (1001, 1201),
+        ),
+        (
+            "kind = \"proportional\"\nratio = \"20%\"\ndirection = \"down\"",
+            (801, 1001),
+        ),
+        (
+            "kind = \"proportional\"\nratio = \"20%\"\ndirection = \"both\"",
+            (801, 1201),
+        ),
+        (
+            "kind = \"proportional\"\nratio = \"20%\"\ndirection = \"up\"\ncap_after_jitter = true",
+            (1001, 1100),
+        ),
     ] {
         let found = waits::interval(&with(law, jitter), RetryNo::new(2));
-        assert_eq!(found.map(|(low, high)| (low.as_ms(), high.as_ms())), Some(due), "{jitter}");
+        assert_eq!(
+            found.map(|(low, high)| (low.as_ms(), high.as_ms())),
+            Some(due),
+            "{jitter}"
+        );
     }
 }
 
@@ -120,7 +168,11 @@ fn decorrelated_jitter_builds_on_the_wait_drawn_before_and_is_capped() {
 fn a_draw_is_the_very_one() {
     let law = "law = \"fixed\"\nbase = \"1s\"\ncap = \"none\"\nfloor = \"0s\"";
     let both = "kind = \"proportional\"\nratio = \"20%\"\ndirection = \"both\"";
-    let kinds = [with(law, "kind = \"full\""), with(law, "kind = \"equal\""), with(law, both)];
+    let kinds = [
+        with(law, "kind = \"full\""),
+        with(law, "kind = \"equal\""),
+        with(law, both),
+    ];
     for (message_id, delivery, retry, due) in DRAWS {
         let key = DrawKey {
             message_id,
@@ -128,13 +180,18 @@ fn a_draw_is_the_very_one() {
             delivery_no: DeliveryNo::new(delivery),
             retry: RetryNo::new(retry),
         };
-        let found = kinds.each_ref().map(|contract| waits::draw(contract, &key, None).map(Duration::as_ms));
+        let found = kinds
+            .each_ref()
+            .map(|contract| waits::draw(contract, &key, None).map(Duration::as_ms));
         assert_eq!(found, due.map(Some), "{key:?}");
     }
 }
 
 const DRAWS: [(&str, u32, u32, [u64; 3]); 4] = [
-@@DRAWS@@
+    ("msg_1", 1, 1, [212, 606, 885]),
+    ("msg_1", 1, 2, [507, 754, 1003]),
+    ("msg_1", 2, 1, [779, 889, 1112]),
+    ("msg_2", 1, 1, [595, 797, 1038]),
 ];
 
 #[test]
@@ -206,7 +263,10 @@ fn each_retry_after_rule_does_what_it_says() {
 }
 
 fn warned(contract: &Contract) -> Vec<&'static str> {
-    waits::warnings(contract).iter().map(|warning| warning.clause).collect()
+    waits::warnings(contract)
+        .iter()
+        .map(|warning| warning.clause)
+        .collect()
 }
 
 /// `text` is the default preset with `from` written as `to`.
@@ -214,7 +274,9 @@ fn changed(changes: &[(&str, &str)]) -> Contract {
     let text = contract::preset("default").unwrap().text;
     let mut lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
     for (key, value) in changes {
-        let line = lines.iter_mut().find(|line| line.starts_with(&format!("{key} =")));
+        let line = lines
+            .iter_mut()
+            .find(|line| line.starts_with(&format!("{key} =")));
         *line.unwrap_or_else(|| panic!("no {key}")) = format!("{key} = {value}");
     }
     contract::parse(&lines.join("\n"), "changed").unwrap()
@@ -224,7 +286,7 @@ fn changed(changes: &[(&str, &str)]) -> Contract {
 fn advice_is_given_for_what_is_surely_not_meant() {
     assert_eq!(warned(&changed(&[])), [""; 0]);
     for (changes, due) in [
-        (&[("cap", "\"20h\"")][..], "retry.backoff.cap"),
+        (&[("cap", "\"40h\"")][..], "retry.backoff.cap"),
         (&[("cap", "\"30s\"")], "retry.backoff.cap"),
         (&[("max_age", "\"1h\"")], "retry.max_age"),
         (&[("max_attempts", "3"), ("cap", "\"2m\"")], "retry"),
@@ -241,6 +303,12 @@ fn advice_names_attempts_that_the_schedule_cannot_fill() {
         "law = \"schedule\"\nwaits = [\"2h\"]\nthen = \"stop\"\ncap = \"none\"\nfloor = \"0s\"",
         NONE,
     );
-    let text: Vec<String> = waits::warnings(&contract).iter().map(ToString::to_string).collect();
-    assert_eq!(text, ["retry.max_attempts: 8 attempts, and the schedule stops after 2"]);
+    let text: Vec<String> = waits::warnings(&contract)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        text,
+        ["retry.max_attempts: 8 attempts, and the schedule stops after 2"]
+    );
 }
