@@ -5,6 +5,7 @@
 //! records it owes, in commit order. A claim checks inside its transaction that the endpoint is `active` (I4) and
 //! writes the attempt as started (I2).
 
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod model;
 pub mod sqlite;

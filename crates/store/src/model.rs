@@ -1,7 +1,7 @@
 //! What the store holds and what it is asked to do, in types. Policy-free: a due time is a value it is given.
 
 use bytes::Bytes;
-use contract::ledger::{DeadReason, DeliveryEventKind, EndpointState, Outcome, Trigger};
+use contract::ledger::{DeadReason, EndpointState, Outcome, Trigger};
 use contract::{
     AppId, AttemptNo, BootInstant, DeliveryNo, Duration, EndpointId, Instant, MessageId, TokenId,
 };
@@ -498,14 +498,4 @@ pub struct Page<Id> {
     pub after: Option<Id>,
     /// True for descending ids (newest first).
     pub newest_first: bool,
-}
-
-/// A final event that the store writes on its own account (bulk: a disabled endpoint's waiting deliveries).
-pub(crate) const fn final_state(kind: DeliveryEventKind) -> Option<DeliveryState> {
-    match kind {
-        DeliveryEventKind::Opened => None,
-        DeliveryEventKind::Succeeded => Some(DeliveryState::Succeeded),
-        DeliveryEventKind::Dead => Some(DeliveryState::Dead),
-        DeliveryEventKind::Cancelled | DeliveryEventKind::Superseded => Some(DeliveryState::Cancelled),
-    }
 }

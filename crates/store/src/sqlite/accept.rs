@@ -63,7 +63,9 @@ fn earlier(work: &Work<'_>, new: &NewMessage) -> Outcome<Option<Accepted>> {
     let found = work
         .conn
         .prepare_cached(&sql)?
-        .query_row((new.app.0, key), |row| Ok((rows::message(row, 0), row.get(rows::MESSAGE_COLUMNS)?)))
+        .query_row((new.app.0, key), |row| {
+            Ok((rows::message(row, 0), row.get(rows::MESSAGE_COLUMNS)?))
+        })
         .optional()?;
     let Some((message, deliveries)) = found else {
         return Ok(None);
@@ -86,7 +88,9 @@ fn earlier_sql(columns: &str) -> String {
 
 /// Who gets it, and under which contract. Everything that can be refused is refused here, before a row is written.
 fn plan(work: &Work<'_>, new: &NewMessage) -> Outcome<Vec<Plan>> {
-    let wanted = work.known.wanted_by(new.app, &new.event_type, new.channels.as_deref());
+    let wanted = work
+        .known
+        .wanted_by(new.app, &new.event_type, new.channels.as_deref());
     let Some(wanted) = wanted else {
         return Err(Fault::Store(StoreError::NotFound {
             what: "application",
@@ -97,7 +101,11 @@ fn plan(work: &Work<'_>, new: &NewMessage) -> Outcome<Vec<Plan>> {
         let retry = work.known.contract_for(new.contract, new.app, endpoint);
         let state = work.known.target(endpoint).map(|target| target.state);
         match (retry, state) {
-            (Some(retry), Some(state)) => Ok(Plan { endpoint, state, retry }),
+            (Some(retry), Some(state)) => Ok(Plan {
+                endpoint,
+                state,
+                retry,
+            }),
             _ => Err(Fault::Store(no_contract())),
         }
     };
@@ -105,7 +113,9 @@ fn plan(work: &Work<'_>, new: &NewMessage) -> Outcome<Vec<Plan>> {
 }
 
 pub(super) fn no_contract() -> StoreError {
-    unavailable("no contract is in force: set the organisation's (`duehook serve --contract FILE` does so at its start)")
+    unavailable(
+        "no contract is in force: set the organisation's (`duehook serve --contract FILE` does so at its start)",
+    )
 }
 
 fn insert_message(work: &mut Work<'_>, new: &NewMessage, deliveries: usize) -> Outcome<i64> {
@@ -289,7 +299,13 @@ fn insert_sending(work: &mut Work<'_>, row: &Opening, mono: i64, due: Due, start
 }
 
 /// At a `disabled` endpoint: opened and dead in one row, redrivable.
-fn open_dead(work: &mut Work<'_>, message: i64, key: DeliveryKey, plan: &Plan, new: &NewMessage) -> Outcome<()> {
+fn open_dead(
+    work: &mut Work<'_>,
+    message: i64,
+    key: DeliveryKey,
+    plan: &Plan,
+    new: &NewMessage,
+) -> Outcome<()> {
     let row = Opening {
         key,
         message,

@@ -39,13 +39,19 @@ fn id_ms(now: Instant) -> u64 {
 }
 
 fn read_app(work: &Work<'_>, key: AppKey) -> Outcome<App> {
-    let sql = format!("SELECT {} FROM app WHERE key = ? AND deleted_at IS NULL", rows::APP);
+    let sql = format!(
+        "SELECT {} FROM app WHERE key = ? AND deleted_at IS NULL",
+        rows::APP
+    );
     let found = rows::first(&mut *work.conn.prepare_cached(&sql)?, [key.0], rows::app)?;
     found.ok_or_else(|| not_found("application", key.0).into())
 }
 
 fn read_endpoint(work: &Work<'_>, key: EndpointKey) -> Outcome<Endpoint> {
-    let sql = format!("SELECT {} FROM endpoint WHERE key = ? AND state <> 5", rows::ENDPOINT);
+    let sql = format!(
+        "SELECT {} FROM endpoint WHERE key = ? AND state <> 5",
+        rows::ENDPOINT
+    );
     let found = rows::first(&mut *work.conn.prepare_cached(&sql)?, [key.0], rows::endpoint)?;
     found.ok_or_else(|| not_found("endpoint", key.0).into())
 }
@@ -99,7 +105,14 @@ pub(super) fn update_app(work: &mut Work<'_>, key: AppKey, fields: &AppFields, n
 pub(super) fn delete_app(work: &mut Work<'_>, key: AppKey, by: &str, now: Instant) -> Outcome<()> {
     read_app(work, key)?;
     for endpoint in work.known.targets_of(key) {
-        set_endpoint_state(work, endpoint, EndpointState::Deleted, "application deleted", by, now)?;
+        set_endpoint_state(
+            work,
+            endpoint,
+            EndpointState::Deleted,
+            "application deleted",
+            by,
+            now,
+        )?;
     }
     work.conn
         .prepare_cached("UPDATE app SET deleted_at = ? WHERE key = ?")?
@@ -208,7 +221,10 @@ pub(super) fn set_secrets(
     now: Instant,
 ) -> Outcome<()> {
     let sql = "UPDATE endpoint SET secrets = ?, updated_at = ? WHERE key = ? AND state <> 5";
-    let changed = work.conn.prepare_cached(sql)?.execute((secrets_text(secrets), now.as_unix_ms(), key.0))?;
+    let changed = work
+        .conn
+        .prepare_cached(sql)?
+        .execute((secrets_text(secrets), now.as_unix_ms(), key.0))?;
     if changed == 0 {
         return Err(not_found("endpoint", key.0).into());
     }
@@ -262,7 +278,9 @@ fn write_event(
 ) -> Outcome<()> {
     let seq = work.next_seq();
     work.conn
-        .prepare_cached("INSERT INTO endpoint_event (seq, endpoint, at, state, why, by) VALUES (?, ?, ?, ?, ?, ?)")?
+        .prepare_cached(
+            "INSERT INTO endpoint_event (seq, endpoint, at, state, why, by) VALUES (?, ?, ?, ?, ?, ?)",
+        )?
         .execute((
             seq,
             key.0,
@@ -313,20 +331,27 @@ pub(super) fn put_contract(work: &Work<'_>, rev: &str, canonical: &str) -> Outco
 
 pub(super) fn set_contract(work: &mut Work<'_>, level: Level, contract: Option<ContractKey>) -> Outcome<()> {
     if let Some(key) = contract
-        && !work.conn.prepare_cached("SELECT 1 FROM contract WHERE key = ?")?.exists([key.0])?
+        && !work
+            .conn
+            .prepare_cached("SELECT 1 FROM contract WHERE key = ?")?
+            .exists([key.0])?
     {
         return Err(not_found("contract", key.0).into());
     }
     let value = contract.map(|contract| contract.0);
     match level {
         Level::Organisation => {
-            work.conn.prepare_cached("UPDATE meta SET contract = ?")?.execute([value])?;
+            work.conn
+                .prepare_cached("UPDATE meta SET contract = ?")?
+                .execute([value])?;
             work.known.organisation = contract;
             work.changes.push(Change::Contracts);
         }
         Level::App(key) => {
             read_app(work, key)?;
-            work.conn.prepare_cached("UPDATE app SET contract = ? WHERE key = ?")?.execute((value, key.0))?;
+            work.conn
+                .prepare_cached("UPDATE app SET contract = ? WHERE key = ?")?
+                .execute((value, key.0))?;
             if let Some(group) = work.known.app_mut(key) {
                 group.contract = contract;
             }
@@ -359,7 +384,10 @@ pub(super) fn put_token(work: &Work<'_>, token: &Token) -> Outcome<()> {
 /// A token that was revoked before keeps its first time.
 pub(super) fn revoke_token(work: &Work<'_>, id: TokenId, now: Instant) -> Outcome<()> {
     let sql = "UPDATE token SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?";
-    let revoked = work.conn.prepare_cached(sql)?.execute((now.as_unix_ms(), rows::bits(id.bits())))?;
+    let revoked = work
+        .conn
+        .prepare_cached(sql)?
+        .execute((now.as_unix_ms(), rows::bits(id.bits())))?;
     if revoked == 0 {
         return Err(StoreError::NotFound {
             what: "token",

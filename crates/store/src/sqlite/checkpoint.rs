@@ -92,5 +92,7 @@ fn once(conn: &Connection, checkpointer: &Checkpointer, pages: i32) -> rusqlite:
 
 /// True when a reader stood in the way.
 pub(super) fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<bool> {
-    conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get::<_, bool>(0))
+    conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        row.get::<_, bool>(0)
+    })
 }

@@ -32,7 +32,8 @@ pub(super) fn small(what: &str, n: i64) -> Result<u32, StoreError> {
 }
 
 pub(super) fn wait(n: Option<i64>) -> Result<Option<Duration>, StoreError> {
-    n.map(|n| unsigned("wait_ms", n).map(Duration::from_ms)).transpose()
+    n.map(|n| unsigned("wait_ms", n).map(Duration::from_ms))
+        .transpose()
 }
 
 macro_rules! codes {
@@ -189,8 +190,14 @@ mod tests {
     #[test]
     fn an_unknown_code_is_damage() {
         for found in [i64::MIN, -1, 0, 1, 8, i64::MAX] {
-            assert!(matches!(to_endpoint_state(found), Err(StoreError::Corrupt { .. })));
-            assert!(matches!(to_delivery_state(found), Err(StoreError::Corrupt { .. })));
+            assert!(matches!(
+                to_endpoint_state(found),
+                Err(StoreError::Corrupt { .. })
+            ));
+            assert!(matches!(
+                to_delivery_state(found),
+                Err(StoreError::Corrupt { .. })
+            ));
             assert!(matches!(to_outcome(found), Err(StoreError::Corrupt { .. })));
         }
         assert!(matches!(to_status(70_000), Err(StoreError::Corrupt { .. })));

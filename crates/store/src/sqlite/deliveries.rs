@@ -31,7 +31,14 @@ fn end(
                  due_at = NULL, due_mono = NULL, due_boot = NULL, wait_ms = NULL
              WHERE key = ? AND state = 2",
         )?
-        .execute((state, seq, at.as_unix_ms(), retry.map(|retry| retry.0), reason, key.0))?;
+        .execute((
+            state,
+            seq,
+            at.as_unix_ms(),
+            retry.map(|retry| retry.0),
+            reason,
+            key.0,
+        ))?;
     if ended == 0 {
         return Ok(false);
     }
@@ -63,9 +70,11 @@ pub(super) fn bury(work: &mut Work<'_>, endpoint: EndpointKey, at: Instant, limi
         return Ok(0);
     };
     let sql = "SELECT key FROM delivery WHERE state = 2 AND endpoint = ? ORDER BY due_at LIMIT ?";
-    let keys = rows::all(&mut *work.conn.prepare_cached(sql)?, (endpoint.0, super::codes::size(limit)), |row| {
-        Ok(DeliveryKey(row.get(0)?))
-    })?;
+    let keys = rows::all(
+        &mut *work.conn.prepare_cached(sql)?,
+        (endpoint.0, super::codes::size(limit)),
+        |row| Ok(DeliveryKey(row.get(0)?)),
+    )?;
     let mut buried = 0;
     for key in keys {
         buried += u64::from(bury_one(work, key, endpoint, reason, at)?);
@@ -91,7 +100,11 @@ pub(super) fn expire(
 
 fn endpoint_of(work: &Work<'_>, key: DeliveryKey) -> Outcome<Option<EndpointKey>> {
     let sql = "SELECT endpoint FROM delivery WHERE key = ?";
-    let found = work.conn.prepare_cached(sql)?.query_row([key.0], |row| row.get(0)).optional()?;
+    let found = work
+        .conn
+        .prepare_cached(sql)?
+        .query_row([key.0], |row| row.get(0))
+        .optional()?;
     Ok(found.map(EndpointKey))
 }
 
@@ -118,16 +131,30 @@ struct Sent {
 
 /// Opens the next delivery number, due now; one that is not final is superseded.
 pub(super) fn redrive(work: &mut Work<'_>, redrive: &Redrive) -> Outcome<Delivery> {
-    let Redrive { message, endpoint, now } = *redrive;
+    let Redrive {
+        message,
+        endpoint,
+        now,
+    } = *redrive;
     let sent = sent(work, message)?;
-    let target = work.known.target(endpoint).filter(|target| target.app == sent.app);
-    let state = target.map(|target| target.state).filter(|state| *state != EndpointState::Deleted);
+    let target = work
+        .known
+        .target(endpoint)
+        .filter(|target| target.app == sent.app);
+    let state = target
+        .map(|target| target.state)
+        .filter(|state| *state != EndpointState::Deleted);
     let Some(state) = state else {
         return Err(not_found("endpoint", endpoint.0).into());
     };
-    let retry = work.known.contract_for(sent.contract, sent.app, endpoint).ok_or_else(accept::no_contract)?;
+    let retry = work
+        .known
+        .contract_for(sent.contract, sent.app, endpoint)
+        .ok_or_else(accept::no_contract)?;
     let before = read::messages::deliveries_to(work.conn, sent.key, endpoint)?.pop();
-    let number = before.as_ref().map_or(DeliveryNo::FIRST, |before| before.delivery_no.next());
+    let number = before
+        .as_ref()
+        .map_or(DeliveryNo::FIRST, |before| before.delivery_no.next());
     if let Some(before) = before {
         supersede(work, &before, number, now)?;
     }
@@ -150,7 +177,9 @@ pub(super) fn redrive(work: &mut Work<'_>, redrive: &Redrive) -> Outcome<Deliver
         work.changes.push(Change::Work(endpoint));
     }
     let mut opened = read::messages::deliveries_to(work.conn, sent.key, endpoint)?;
-    opened.pop().ok_or_else(|| not_found("delivery", row.key.0).into())
+    opened
+        .pop()
+        .ok_or_else(|| not_found("delivery", row.key.0).into())
 }
 
 fn sent(work: &Work<'_>, message: contract::MessageId) -> Outcome<Sent> {
@@ -179,7 +208,15 @@ fn supersede(work: &mut Work<'_>, before: &Delivery, by: DeliveryNo, at: Instant
     let reason = format!("delivery {by} was opened");
     match before.state {
         DeliveryState::Pending => {
-            end(work, before.key, before.endpoint, state::SUPERSEDED, at, None, &reason)?;
+            end(
+                work,
+                before.key,
+                before.endpoint,
+                state::SUPERSEDED,
+                at,
+                None,
+                &reason,
+            )?;
         }
         DeliveryState::Sending => {
             let seq = work.next_seq();

@@ -25,6 +25,15 @@ impl From<Error> for Fault {
     }
 }
 
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Sqlite(error) => error.fmt(f),
+        }
+    }
+}
+
 /// The result of a command before its commit.
 pub(super) type Outcome<R> = Result<R, Fault>;
 
@@ -48,13 +57,6 @@ impl Failure {
         Self {
             reason: reason.into(),
             stop: true,
-        }
-    }
-
-    pub(super) fn unavailable(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-            stop: false,
         }
     }
 
@@ -88,9 +90,10 @@ fn must_stop(error: &Error) -> bool {
     };
     match failure.code {
         // No room for the log's shared index: nothing was written, and it is tried anew with the next commit.
-        ErrorCode::SystemIoFailure => {
-            !matches!(failure.extended_code, ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMMAP)
-        }
+        ErrorCode::SystemIoFailure => !matches!(
+            failure.extended_code,
+            ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMMAP
+        ),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
         _ => false,
     }

@@ -23,10 +23,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[Migration {
 
 impl Migration {
     fn digest(&self) -> String {
-        Sha256::digest(self.sql).iter().fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        Sha256::digest(self.sql)
+            .iter()
+            .fold(String::new(), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
     }
 }
 
@@ -71,10 +73,16 @@ pub(super) fn run(conn: &mut Connection, path: &Path, ours: &[Migration]) -> Res
         path: path.to_owned(),
         source,
     };
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+    let tx = conn
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(sqlite)?;
     for migration in pending(&tx, path, ours)? {
         apply(&tx, migration).map_err(sqlite)?;
-        tracing::info!(version = migration.version, name = migration.name, "schema migrated");
+        tracing::info!(
+            version = migration.version,
+            name = migration.name,
+            "schema migrated"
+        );
     }
     tx.commit().map_err(sqlite)
 }
@@ -115,10 +123,21 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
 mod tests {
     use super::*;
 
-    const FIRST: Migration = Migration { version: 1, name: "one", sql: "CREATE TABLE a (x INTEGER)" };
-    const SECOND: Migration = Migration { version: 2, name: "two", sql: "CREATE TABLE b (x INTEGER)" };
-    const BROKEN: Migration =
-        Migration { version: 2, name: "two", sql: "CREATE TABLE b (x INTEGER); INSERT INTO nowhere VALUES (1)" };
+    const FIRST: Migration = Migration {
+        version: 1,
+        name: "one",
+        sql: "CREATE TABLE a (x INTEGER)",
+    };
+    const SECOND: Migration = Migration {
+        version: 2,
+        name: "two",
+        sql: "CREATE TABLE b (x INTEGER)",
+    };
+    const BROKEN: Migration = Migration {
+        version: 2,
+        name: "two",
+        sql: "CREATE TABLE b (x INTEGER); INSERT INTO nowhere VALUES (1)",
+    };
 
     fn tables(conn: &Connection) -> Vec<String> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
@@ -135,8 +154,11 @@ mod tests {
         }
         run(&mut conn, Path::new("x"), &[FIRST, SECOND]).unwrap();
         assert_eq!(tables(&conn), ["a", "b", "schema_migrations"]);
-        let applied: i64 =
-            conn.query_row("SELECT min(applied_at) FROM schema_migrations", [], |row| row.get(0)).unwrap();
+        let applied: i64 = conn
+            .query_row("SELECT min(applied_at) FROM schema_migrations", [], |row| {
+                row.get(0)
+            })
+            .unwrap();
         assert!(applied > 1_600_000_000_000, "milliseconds: {applied}");
     }
 
@@ -154,7 +176,10 @@ mod tests {
         let mut conn = Connection::open_in_memory().unwrap();
         run(&mut conn, Path::new("x"), &[FIRST, SECOND]).unwrap();
         let error = run(&mut conn, Path::new("x"), &[FIRST]).unwrap_err().to_string();
-        assert!(error.contains("version 2 (two), this program knows up to 1"), "{error}");
+        assert!(
+            error.contains("version 2 (two), this program knows up to 1"),
+            "{error}"
+        );
     }
 
     #[test]

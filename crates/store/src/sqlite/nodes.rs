@@ -26,13 +26,17 @@ fn last(work: &Work<'_>, name: &str) -> Outcome<Option<Last>> {
         })
     };
     let sql = "SELECT key, boot, wall, mono FROM node WHERE name = ?";
-    Ok(work.conn.prepare_cached(sql)?.query_row([name], read).optional()?)
+    Ok(work
+        .conn
+        .prepare_cached(sql)?
+        .query_row([name], read)
+        .optional()?)
 }
 
 /// One node runs on this store (one owner a file): others that the last run left `up`, under whatever name, are down.
 fn end_those_left_up(work: &mut Work<'_>) -> Outcome<bool> {
     let sql = "SELECT key, boot, wall, mono FROM node WHERE up = 1";
-    let left = super::rows::all(&mut *work.conn.prepare(sql)?, [], |row| {
+    let left = super::rows::all(&mut work.conn.prepare(sql)?, [], |row| {
         Ok(Last {
             key: row.get(0)?,
             boot: row.get(1)?,
@@ -51,7 +55,9 @@ fn end_those_left_up(work: &mut Work<'_>) -> Outcome<bool> {
             size_ms: 0,
         };
         write(work, &event)?;
-        work.conn.prepare_cached("UPDATE node SET up = 0 WHERE key = ?")?.execute([last.key])?;
+        work.conn
+            .prepare_cached("UPDATE node SET up = 0 WHERE key = ?")?
+            .execute([last.key])?;
     }
     Ok(crashed)
 }
@@ -66,7 +72,8 @@ pub(super) fn up(work: &mut Work<'_>, name: &str, boot_id: &str, now: &Reading) 
         rebooted: last.boot != boot,
         after_crash: false,
         step_ms: if last.boot == boot {
-            wall.saturating_sub(last.wall).saturating_sub(mono.saturating_sub(last.mono))
+            wall.saturating_sub(last.wall)
+                .saturating_sub(mono.saturating_sub(last.mono))
         } else {
             0
         },
@@ -132,7 +139,10 @@ fn live(work: &Work<'_>, event: &Event, up: bool) -> Outcome<()> {
 
 /// The running node, which must be the one that speaks.
 fn running(work: &Work<'_>, name: &str) -> Outcome<Node> {
-    let node = work.known.node.ok_or_else(|| unavailable("no node is up: `node_up` comes first"))?;
+    let node = work
+        .known
+        .node
+        .ok_or_else(|| unavailable("no node is up: `node_up` comes first"))?;
     match last(work, name)? {
         Some(last) if last.key == node.key => Ok(node),
         _ => Err(StoreError::NotFound {

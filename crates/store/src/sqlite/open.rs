@@ -122,7 +122,11 @@ impl Lock {
             let owner = owner.trim();
             return Err(OpenError::InUse {
                 path: store.to_owned(),
-                owner: if owner.is_empty() { "unknown".to_owned() } else { owner.to_owned() },
+                owner: if owner.is_empty() {
+                    "unknown".to_owned()
+                } else {
+                    owner.to_owned()
+                },
             });
         }
         file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
@@ -145,7 +149,11 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
         reason: "the path names no file: give one such as sqlite:duehook.db".to_owned(),
     })?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok(parent.unwrap_or(Path::new(".")).canonicalize().map_err(failed)?.join(name))
+    Ok(parent
+        .unwrap_or(Path::new("."))
+        .canonicalize()
+        .map_err(failed)?
+        .join(name))
 }
 
 /// The writer's connection. Makes the file, for its owner's eyes alone (it holds signing secrets).
@@ -168,19 +176,42 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
     refuse_foreign(&conn, path)?;
     conn.pragma_update(None, "page_size", PAGE_SIZE).map_err(sqlite)?;
     // Read back below, since a file system without shared memory answers `delete` and no error.
-    conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).map_err(sqlite)?;
+    conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
+        .map_err(sqlite)?;
     conn.pragma_update(None, "synchronous", "full").map_err(sqlite)?;
-    conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(sqlite)?;
-    conn.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES).map_err(sqlite)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0)
+        .map_err(sqlite)?;
+    conn.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)
+        .map_err(sqlite)?;
     conn.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
-    let id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sqlite)?;
+    let id: i64 = conn
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(sqlite)?;
     if id != APPLICATION_ID {
-        conn.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
+        conn.pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(sqlite)?;
     }
     // Closing is no commit: what is in the log stays there until somebody opens the file again.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sqlite)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(sqlite)?;
     check_settings(&conn, path)?;
     Ok(conn)
+}
+
+/// The checkpointing thread's connection. It waits only a moment for readers: the writer is held meanwhile.
+pub(super) fn checkpointer(path: &Path) -> Result<Connection, OpenError> {
+    let set = |conn: Connection| {
+        conn.busy_timeout(Duration::from_millis(20))?;
+        conn.pragma_update(None, "synchronous", "full")?;
+        conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        Ok(conn)
+    };
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, READER_CACHE_KIB)?;
+    set(conn).map_err(|source| OpenError::Sqlite {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Durability rests on these: what was asked for is read back, and anything else is refused.
@@ -193,16 +224,27 @@ fn check_settings(conn: &Connection, path: &Path) -> Result<(), OpenError> {
         path: path.to_owned(),
         source,
     };
-    let mode: String = conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(sqlite)?;
+    let mode: String = conn
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .map_err(sqlite)?;
     if mode != "wal" {
         return Err(unfit(format!(
             "journal_mode is {mode}, expected wal: put the file on a local file system with shared memory"
         )));
     }
-    for (pragma, want) in [("synchronous", 2), ("page_size", PAGE_SIZE), ("foreign_keys", 1), ("wal_autocheckpoint", 0)] {
-        let found: i64 = conn.pragma_query_value(None, pragma, |row| row.get(0)).map_err(sqlite)?;
+    for (pragma, want) in [
+        ("synchronous", 2),
+        ("page_size", PAGE_SIZE),
+        ("foreign_keys", 1),
+        ("wal_autocheckpoint", 0),
+    ] {
+        let found: i64 = conn
+            .pragma_query_value(None, pragma, |row| row.get(0))
+            .map_err(sqlite)?;
         if found != want {
-            return Err(unfit(format!("PRAGMA {pragma} is {found} after it was set, expected {want}")));
+            return Err(unfit(format!(
+                "PRAGMA {pragma} is {found} after it was set, expected {want}"
+            )));
         }
     }
     Ok(())
@@ -214,7 +256,9 @@ fn refuse_foreign(conn: &Connection, path: &Path) -> Result<(), OpenError> {
         path: path.to_owned(),
         source,
     };
-    let id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sqlite)?;
+    let id: i64 = conn
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(sqlite)?;
     let tables: i64 = conn
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(sqlite)?;
@@ -259,12 +303,15 @@ fn connect_immutable(path: &Path) -> Result<Connection, OpenError> {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte))
+            }
             _ => uri.push_str(&format!("%{byte:02X}")),
         }
     }
     uri.push_str("?immutable=1");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     settle_in(Connection::open_with_flags(uri, flags), path, READER_CACHE_KIB)
 }
 

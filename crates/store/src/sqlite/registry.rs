@@ -4,7 +4,7 @@
 //! no other writer exists.
 
 use super::codes;
-use super::fault::Outcome;
+use super::fault::{Fault, Outcome};
 use crate::{AppKey, ContractKey, Counts, EndpointKey};
 use contract::ledger::EndpointState;
 use rusqlite::{Connection, OptionalExtension};
@@ -77,7 +77,10 @@ pub(super) struct Node {
 impl Registry {
     /// Reads it from the database. The node stays: it is a fact of this process.
     pub(super) fn load(conn: &Connection, node: Option<Node>) -> Outcome<Self> {
-        let mut found = Self { node, ..Self::default() };
+        let mut found = Self {
+            node,
+            ..Self::default()
+        };
         let sql = "SELECT seq, contract, succeeded, dead, cancelled FROM meta";
         (found.seq, found.organisation, found.tally) = conn.query_row(sql, [], |row| {
             let tally = Tally {
@@ -126,7 +129,8 @@ impl Registry {
             self.put_target(EndpointKey(row.get(0)?), target);
         }
         // The partial index alone: what waits, not what was ever done.
-        let mut statement = conn.prepare("SELECT endpoint, count(*) FROM delivery WHERE state = 2 GROUP BY endpoint")?;
+        let mut statement =
+            conn.prepare("SELECT endpoint, count(*) FROM delivery WHERE state = 2 GROUP BY endpoint")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             self.count_pending(EndpointKey(row.get(0)?), row.get(1)?);
@@ -266,12 +270,13 @@ impl Registry {
 
     /// Writes down what is kept once a commit.
     pub(super) fn save(&self, conn: &Connection) -> rusqlite::Result<()> {
-        conn.prepare_cached("UPDATE meta SET seq = ?, succeeded = ?, dead = ?, cancelled = ?")?.execute((
-            self.seq,
-            self.tally.succeeded,
-            self.tally.dead,
-            self.tally.cancelled,
-        ))?;
+        conn.prepare_cached("UPDATE meta SET seq = ?, succeeded = ?, dead = ?, cancelled = ?")?
+            .execute((
+                self.seq,
+                self.tally.succeeded,
+                self.tally.dead,
+                self.tally.cancelled,
+            ))?;
         Ok(())
     }
 }
@@ -284,7 +289,9 @@ fn insert_sorted(list: &mut Vec<EndpointKey>, key: EndpointKey) {
 
 /// The number of a boot id, made when it is new.
 pub(super) fn boot_key(conn: &Connection, id: &str) -> rusqlite::Result<i64> {
-    let known = conn.query_row("SELECT key FROM boot WHERE id = ?", [id], |row| row.get(0)).optional()?;
+    let known = conn
+        .query_row("SELECT key FROM boot WHERE id = ?", [id], |row| row.get(0))
+        .optional()?;
     if let Some(key) = known {
         return Ok(key);
     }
@@ -293,6 +300,10 @@ pub(super) fn boot_key(conn: &Connection, id: &str) -> rusqlite::Result<i64> {
 }
 
 /// The counts of a store that somebody else writes to.
-pub(super) fn count(conn: &Connection) -> Outcome<Counts> {
-    Ok(Registry::load(conn, None)?.counts())
+pub(super) fn count(conn: &Connection) -> crate::Result<Counts> {
+    match Registry::load(conn, None) {
+        Ok(known) => Ok(known.counts()),
+        Err(Fault::Store(error)) => Err(error),
+        Err(Fault::Sqlite(error)) => Err(error.into()),
+    }
 }

@@ -69,7 +69,8 @@ pub(super) fn maybe_contract(row: &Row<'_>, at: usize) -> Result<Option<Contract
 
 fn throttle(row: &Row<'_>, at: usize) -> Result<Option<u16>> {
     let rate: Option<i64> = row.get(at)?;
-    rate.map(|rate| u16::try_from(rate).map_err(|_| codes::damaged("throttle_rate", rate))).transpose()
+    rate.map(|rate| u16::try_from(rate).map_err(|_| codes::damaged("throttle_rate", rate)))
+        .transpose()
 }
 
 /// The columns that [`app`] reads.
@@ -147,7 +148,10 @@ pub(super) fn due(row: &Row<'_>, boot: i64) -> Result<Due> {
     const AT: usize = MESSAGE_COLUMNS;
     let due_mono: Option<i64> = row.get(AT + 7)?;
     let same_boot = row.get::<_, Option<i64>>(AT + 8)? == Some(boot);
-    let due_boot = due_mono.filter(|_| same_boot).map(|ms| unsigned("due_mono", ms)).transpose()?;
+    let due_boot = due_mono
+        .filter(|_| same_boot)
+        .map(|ms| unsigned("due_mono", ms))
+        .transpose()?;
     Ok(Due {
         key: crate::DeliveryKey(row.get(AT)?),
         endpoint: EndpointKey(row.get(AT + 1)?),

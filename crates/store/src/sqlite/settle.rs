@@ -75,7 +75,9 @@ fn insert_attempt(work: &mut Work<'_>, due: &Due, start: Start, seq: i64) -> Out
 }
 
 fn node(work: &Work<'_>) -> Outcome<Node> {
-    work.known.node.ok_or_else(|| unavailable("no node is up: `node_up` comes first").into())
+    work.known
+        .node
+        .ok_or_else(|| unavailable("no node is up: `node_up` comes first").into())
 }
 
 /// What a claim hands out.
@@ -121,7 +123,10 @@ fn take(work: &mut Work<'_>, due: &Due, start: Start) -> Outcome<bool> {
 #[cfg(feature = "bug-intent-not-written")]
 fn take(work: &mut Work<'_>, due: &Due, _: Start) -> Outcome<bool> {
     let sql = "SELECT 1 FROM delivery WHERE key = ? AND state = 2 AND attempts = ?";
-    Ok(work.conn.prepare_cached(sql)?.exists((due.key.0, i64::from(due.attempts)))?)
+    Ok(work
+        .conn
+        .prepare_cached(sql)?
+        .exists((due.key.0, i64::from(due.attempts)))?)
 }
 
 fn move_to_sending(work: &mut Work<'_>, due: &Due, start: Start) -> Outcome<bool> {
@@ -166,9 +171,21 @@ pub(super) fn settle(work: &mut Work<'_>, settle: &Settle) -> Outcome<Settled> {
     }
     let at = settle.ended_at;
     match settle.next {
-        Next::Succeeded => close(work, settle, state::SUCCEEDED, at, settle.claimed.start.retry, None),
+        Next::Succeeded => close(
+            work,
+            settle,
+            state::SUCCEEDED,
+            at,
+            settle.claimed.start.retry,
+            None,
+        ),
         Next::Dead { reason, retry } => close(work, settle, state::DEAD, at, retry, Some(reason)),
-        Next::Retry { due_at, due_boot, wait, retry } => match burial(work, &settle.claimed) {
+        Next::Retry {
+            due_at,
+            due_boot,
+            wait,
+            retry,
+        } => match burial(work, &settle.claimed) {
             Some(reason) => close(work, settle, state::DEAD, at, retry, Some(reason)),
             None => wait_again(work, settle, due_at, due_boot, wait, retry),
         },
@@ -229,7 +246,8 @@ fn row_of(claimed: &Claimed) -> (i64, i64) {
 /// A success ends a failing spell in the commit that records it, whoever forgot to say so.
 fn note_failing(work: &mut Work<'_>, settle: &Settle) -> Outcome<()> {
     let endpoint = settle.claimed.due.endpoint;
-    let ends = settle.outcome == End::Succeeded && work.known.target(endpoint).is_some_and(|target| target.failing);
+    let ends =
+        settle.outcome == End::Succeeded && work.known.target(endpoint).is_some_and(|target| target.failing);
     if ends {
         super::admin::set_failing_since(work, endpoint, None)?;
     }
@@ -335,8 +353,11 @@ pub(super) fn release(work: &mut Work<'_>, claimed: &Claimed) -> Outcome<Settled
                    state = CASE state WHEN 3 THEN 2 ELSE state END,
                    first_started_at = CASE attempts WHEN 1 THEN NULL ELSE first_started_at END
                WHERE key = ? AND attempts = ? RETURNING state";
-    let after: Option<i64> =
-        work.conn.prepare_cached(sql)?.query_row((key, no), |row| row.get(0)).optional()?;
+    let after: Option<i64> = work
+        .conn
+        .prepare_cached(sql)?
+        .query_row((key, no), |row| row.get(0))
+        .optional()?;
     if after != Some(state::PENDING) {
         return Ok(Settled::Stale);
     }

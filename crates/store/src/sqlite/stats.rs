@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Upper bounds of the classes of commit times, in microseconds; one more class has none.
-pub const COMMIT_BOUNDS_US: [u64; 12] =
-    [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000];
+pub const COMMIT_BOUNDS_US: [u64; 12] = [
+    250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000,
+];
 
 /// The writer's figures since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,8 @@ impl Meter {
         let class = COMMIT_BOUNDS_US.iter().position(|bound| us <= *bound);
         self.by_time[class.unwrap_or(COMMIT_BOUNDS_US.len())].fetch_add(1, Ordering::Relaxed);
         self.total_us.fetch_add(us, Ordering::Relaxed);
-        self.commands.fetch_add(u64::try_from(commands).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.commands
+            .fetch_add(u64::try_from(commands).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn read(&self) -> CommitStats {

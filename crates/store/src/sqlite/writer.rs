@@ -12,7 +12,7 @@ use super::registry::{Node, Registry};
 use super::stats::Meter;
 use crate::{Change, Counts, StoreError};
 use rusqlite::Connection;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 /// What a command writes with.
@@ -51,7 +51,31 @@ trait Command: Send {
 struct Call<F, R> {
     todo: Option<F>,
     result: Option<Result<R, StoreError>>,
-    reply: oneshot::Sender<Result<R, StoreError>>,
+    reply: oneshot::Sender<Result<Handed<R>, StoreError>>,
+    lost: Option<Lost<R>>,
+}
+
+/// What to do with a result that was committed and that nobody took: its caller went away.
+pub(super) type Lost<R> = Box<dyn FnOnce(R) + Send>;
+
+/// A committed result on its way to its caller.
+struct Handed<R> {
+    result: Option<R>,
+    lost: Option<Lost<R>>,
+}
+
+impl<R> Handed<R> {
+    fn take(mut self) -> Option<R> {
+        self.result.take()
+    }
+}
+
+impl<R> Drop for Handed<R> {
+    fn drop(&mut self) {
+        if let (Some(result), Some(lost)) = (self.result.take(), self.lost.take()) {
+            lost(result);
+        }
+    }
 }
 
 impl<F, R> Command for Call<F, R>
@@ -80,14 +104,18 @@ where
     }
 
     fn answer(self: Box<Self>, failure: Option<&Failure>) {
+        let lost = self.lost;
         let result = match (failure, self.result) {
-            (None, Some(result)) => result,
+            (None, Some(result)) => result.map(|result| Handed {
+                result: Some(result),
+                lost,
+            }),
             // Its own error does not depend on the commit.
             (Some(_), Some(Err(error))) => Err(error),
             (Some(failure), _) => Err(failure.to_error()),
             (None, None) => Err(unavailable("the command was not run")),
         };
-        // Nobody waits any more: a result that must not be lost has a `Drop` of its own.
+        // Where nobody waits any more, `Handed` sees to what must not be lost.
         let _ = self.reply.send(result);
     }
 }
@@ -122,10 +150,17 @@ impl Shared {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn has_stopped(&self) -> bool {
+        self.stopped.get().is_some()
+    }
+
     /// Stops all writing until a restart.
     pub(super) fn stop(&self, failure: &Failure) {
         if self.stopped.set(failure.clone()).is_ok() {
-            tracing::error!(reason = failure.reason(), "the store stops: restart to recover from its log");
+            tracing::error!(
+                reason = failure.reason(),
+                "the store stops: restart to recover from its log"
+            );
         }
     }
 }
@@ -145,7 +180,12 @@ pub(super) enum Place {
 
 impl Queue {
     /// Runs a closure in the writer and waits for its commit.
-    pub(super) async fn call<R, F>(&self, place: Place, todo: F) -> Result<R, StoreError>
+    pub(super) async fn call<R, F>(
+        &self,
+        place: Place,
+        todo: F,
+        lost: Option<Lost<R>>,
+    ) -> Result<R, StoreError>
     where
         F: FnOnce(&mut Work<'_>) -> Outcome<R> + Send + 'static,
         R: Send + 'static,
@@ -155,6 +195,7 @@ impl Queue {
             todo: Some(todo),
             result: None,
             reply,
+            lost,
         });
         let closed = || unavailable("the store is closed");
         match place {
@@ -164,7 +205,12 @@ impl Queue {
             })?,
             Place::OrWait => self.0.send(command).await.map_err(|_| closed())?,
         }
-        answer.await.map_err(|_| closed())?
+        let handed = answer.await.map_err(|_| closed())??;
+        handed.take().ok_or_else(closed)
+    }
+
+    pub(super) fn downgrade(&self) -> WeakQueue {
+        WeakQueue(self.0.downgrade())
     }
 
     /// Puts a command into the queue whose answer nobody awaits. It must not block: it may be called anywhere.
@@ -177,6 +223,7 @@ impl Queue {
             todo: Some(todo),
             result: None,
             reply,
+            lost: None,
         }));
         drop(answer);
         if let Err(mpsc::error::TrySendError::Full(command)) = self.0.try_send(command) {
@@ -186,6 +233,32 @@ impl Queue {
                 let _ = queue.blocking_send(command);
             });
         }
+    }
+}
+
+/// The queue's near end for those who must not keep the store open.
+pub(super) struct WeakQueue(mpsc::WeakSender<Box<dyn Command>>);
+
+impl WeakQueue {
+    pub(super) fn get(&self) -> Option<Queue> {
+        self.0.upgrade().map(Queue)
+    }
+}
+
+/// The queue's near end until the store is closed.
+pub(super) struct Outbox(RwLock<Option<Queue>>);
+
+impl Outbox {
+    pub(super) fn new(queue: Queue) -> Self {
+        Self(RwLock::new(Some(queue)))
+    }
+
+    pub(super) fn get(&self) -> Option<Queue> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn close(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
@@ -206,7 +279,10 @@ where
 
     fn answer(self: Box<Self>, failure: Option<&Failure>) {
         if let Some(failure) = failure {
-            tracing::warn!(reason = failure.reason(), "a claim could not be taken back; the next start will");
+            tracing::warn!(
+                reason = failure.reason(),
+                "a claim could not be taken back; the next start will"
+            );
         }
     }
 }
@@ -244,8 +320,9 @@ pub(super) fn new(
 impl Writer {
     /// Runs until every sender is gone, or `close` closed the queue; then all that was queued is done.
     pub(super) fn run(mut self) -> Connection {
+        let shared = Arc::clone(&self.shared);
         while let Some(first) = self.queue.blocking_recv() {
-            let permit = self.shared.checkpointer.permit();
+            let permit = shared.checkpointer.permit();
             self.commit(first);
             drop(permit);
         }
@@ -294,7 +371,10 @@ impl Writer {
     ) -> Result<(), Failure> {
         let failed = |error: &rusqlite::Error| Failure::of(error);
         let mut next = Some(first);
-        let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        let begun = self
+            .conn
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut begin| begin.execute([]));
         if let Err(error) = begun {
             done.extend(next);
             return Err(failed(&error));
@@ -317,7 +397,10 @@ impl Writer {
             }
         }
         self.known.save(&self.conn).map_err(|error| failed(&error))?;
-        let committed = self.conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        let committed = self
+            .conn
+            .prepare_cached("COMMIT")
+            .and_then(|mut commit| commit.execute([]));
         committed.map(drop).map_err(|error| failed(&error))
     }
 
@@ -329,19 +412,25 @@ impl Writer {
         if self.shared.stopped.get().is_some() {
             return;
         }
-        tracing::warn!(reason = failure.reason(), "a commit failed; nothing of it was acknowledged");
+        tracing::warn!(
+            reason = failure.reason(),
+            "a commit failed; nothing of it was acknowledged"
+        );
         if failure.stop {
             return self.shared.stop(failure);
         }
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
         {
-            return self.shared.stop(&Failure::stopped(format!("cannot roll back: {error}")));
+            return self
+                .shared
+                .stop(&Failure::stopped(format!("cannot roll back: {error}")));
         }
         match Registry::load(&self.conn, node) {
             Ok(known) => self.known = known,
             Err(Fault::Sqlite(error)) => {
-                self.shared.stop(&Failure::stopped(format!("cannot read the store again: {error}")));
+                self.shared
+                    .stop(&Failure::stopped(format!("cannot read the store again: {error}")));
             }
             Err(Fault::Store(error)) => self.shared.stop(&Failure::stopped(error.to_string())),
         }

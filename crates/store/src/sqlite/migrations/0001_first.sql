@@ -16,13 +16,13 @@ CREATE TABLE meta (
     dead INTEGER NOT NULL,
     cancelled INTEGER NOT NULL
 ) STRICT;
-INSERT INTO meta (id, seq, succeeded, dead, cancelled) VALUES (1, 0, 0, 0, 0);
 
 CREATE TABLE contract (
     key INTEGER PRIMARY KEY,
     rev TEXT NOT NULL UNIQUE,
     canonical TEXT NOT NULL
 ) STRICT;
+INSERT INTO meta (id, seq, succeeded, dead, cancelled) VALUES (1, 0, 0, 0, 0);
 
 CREATE TABLE boot (
     key INTEGER PRIMARY KEY,

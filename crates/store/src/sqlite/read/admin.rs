@@ -38,7 +38,11 @@ impl Bounds {
 pub(in crate::sqlite) fn app(conn: &Connection, id_or_uid: &str) -> Result<Option<App>> {
     if let Ok(id) = id_or_uid.parse::<AppId>() {
         let sql = format!("SELECT {APP} FROM app WHERE id = ? AND deleted_at IS NULL");
-        let found = rows::first(&mut *conn.prepare_cached(&sql)?, [rows::bits(id.bits())], rows::app)?;
+        let found = rows::first(
+            &mut *conn.prepare_cached(&sql)?,
+            [rows::bits(id.bits())],
+            rows::app,
+        )?;
         if found.is_some() {
             return Ok(found);
         }
@@ -48,14 +52,23 @@ pub(in crate::sqlite) fn app(conn: &Connection, id_or_uid: &str) -> Result<Optio
 }
 
 pub(in crate::sqlite) fn apps(conn: &Connection, page: &Page<AppId>) -> Result<Vec<App>> {
-    let Bounds { after, compare, order, limit } = Bounds::of(page, |id| id.bits());
+    let Bounds {
+        after,
+        compare,
+        order,
+        limit,
+    } = Bounds::of(page, |id| id.bits());
     let sql = format!(
         "SELECT {APP} FROM app WHERE deleted_at IS NULL AND id {compare} ? ORDER BY id {order} LIMIT ?"
     );
     rows::all(&mut *conn.prepare_cached(&sql)?, (after, limit), rows::app)
 }
 
-pub(in crate::sqlite) fn endpoint(conn: &Connection, app: AppKey, id_or_uid: &str) -> Result<Option<Endpoint>> {
+pub(in crate::sqlite) fn endpoint(
+    conn: &Connection,
+    app: AppKey,
+    id_or_uid: &str,
+) -> Result<Option<Endpoint>> {
     if let Ok(id) = id_or_uid.parse::<EndpointId>() {
         let found = endpoint_by_id(conn, id)?.filter(|found| found.app == app);
         if found.is_some() {
@@ -63,7 +76,11 @@ pub(in crate::sqlite) fn endpoint(conn: &Connection, app: AppKey, id_or_uid: &st
         }
     }
     let sql = format!("SELECT {ENDPOINT} FROM endpoint WHERE app = ? AND uid = ? AND state <> 5");
-    rows::first(&mut *conn.prepare_cached(&sql)?, (app.0, id_or_uid), rows::endpoint)
+    rows::first(
+        &mut *conn.prepare_cached(&sql)?,
+        (app.0, id_or_uid),
+        rows::endpoint,
+    )
 }
 
 pub(in crate::sqlite) fn endpoint_by_key(conn: &Connection, key: EndpointKey) -> Result<Option<Endpoint>> {
@@ -73,7 +90,11 @@ pub(in crate::sqlite) fn endpoint_by_key(conn: &Connection, key: EndpointKey) ->
 
 pub(in crate::sqlite) fn endpoint_by_id(conn: &Connection, id: EndpointId) -> Result<Option<Endpoint>> {
     let sql = format!("SELECT {ENDPOINT} FROM endpoint WHERE id = ? AND state <> 5");
-    rows::first(&mut *conn.prepare_cached(&sql)?, [rows::bits(id.bits())], rows::endpoint)
+    rows::first(
+        &mut *conn.prepare_cached(&sql)?,
+        [rows::bits(id.bits())],
+        rows::endpoint,
+    )
 }
 
 pub(in crate::sqlite) fn endpoints(
@@ -81,12 +102,21 @@ pub(in crate::sqlite) fn endpoints(
     app: Option<AppKey>,
     page: &Page<EndpointId>,
 ) -> Result<Vec<Endpoint>> {
-    let Bounds { after, compare, order, limit } = Bounds::of(page, |id| id.bits());
+    let Bounds {
+        after,
+        compare,
+        order,
+        limit,
+    } = Bounds::of(page, |id| id.bits());
     let tail = format!("state <> 5 AND id {compare} ? ORDER BY id {order} LIMIT ?");
     match app {
         Some(app) => {
             let sql = format!("SELECT {ENDPOINT} FROM endpoint WHERE app = ? AND {tail}");
-            rows::all(&mut *conn.prepare_cached(&sql)?, (app.0, after, limit), rows::endpoint)
+            rows::all(
+                &mut *conn.prepare_cached(&sql)?,
+                (app.0, after, limit),
+                rows::endpoint,
+            )
         }
         None => {
             let sql = format!("SELECT {ENDPOINT} FROM endpoint WHERE {tail}");
@@ -129,7 +159,10 @@ pub(super) fn endpoint_event(row: &rusqlite::Row<'_>) -> Result<EndpointEvent> {
 
 pub(in crate::sqlite) fn organisation_contract(conn: &Connection) -> Result<Option<ContractKey>> {
     let sql = "SELECT contract FROM meta";
-    Ok(rows::first(&mut *conn.prepare_cached(sql)?, [], |row| rows::maybe_contract(row, 0))?.flatten())
+    Ok(rows::first(&mut *conn.prepare_cached(sql)?, [], |row| {
+        rows::maybe_contract(row, 0)
+    })?
+    .flatten())
 }
 
 pub(in crate::sqlite) fn app_contracts(conn: &Connection) -> Result<Vec<(AppKey, ContractKey)>> {

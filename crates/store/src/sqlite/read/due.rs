@@ -63,24 +63,37 @@ pub(in crate::sqlite) fn next_due(
     let sql = "SELECT due_at, due_mono FROM delivery INDEXED BY delivery_due
                WHERE state = 2 AND endpoint = ? AND due_at > ? ORDER BY due_at LIMIT 1";
     let by_wall: Option<(i64, Option<i64>)> =
-        rows::first(&mut *conn.prepare_cached(sql)?, (endpoint.0, wall), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows::first(&mut *conn.prepare_cached(sql)?, (endpoint.0, wall), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     // The boot clock alone has it wait: the wall clock was set forward.
     let sql = "SELECT min(due_mono) FROM
                    (SELECT due_mono, due_boot FROM delivery INDEXED BY delivery_due
                     WHERE state = 2 AND endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?)
                WHERE due_boot = ? AND due_mono > ?";
-    let by_boot: Option<i64> =
-        conn.prepare_cached(sql)?.query_row((endpoint.0, wall, LOOK, boot, mono), |row| row.get(0))?;
+    let by_boot: Option<i64> = conn
+        .prepare_cached(sql)?
+        .query_row((endpoint.0, wall, LOOK, boot, mono), |row| row.get(0))?;
     let by_wall = by_wall.map(|(due_at, _)| {
         let rest = Instant::from_unix_ms(due_at).since(now.wall);
         // Readings are rounded down, each on its own: a millisecond more saves a look in vain.
-        (rest, (Instant::from_unix_ms(due_at), Some(now.boot + rest + Duration::from_ms(1))))
+        (
+            rest,
+            (
+                Instant::from_unix_ms(due_at),
+                Some(now.boot + rest + Duration::from_ms(1)),
+            ),
+        )
     });
     let by_boot = by_boot.map(|due| {
         let due = BootInstant::from_ms(u64::try_from(due).unwrap_or(0));
         (due.since(now.boot), (now.wall, Some(due)))
     });
-    Ok(by_wall.into_iter().chain(by_boot).min_by_key(|(rest, _)| *rest).map(|(_, at)| at))
+    Ok(by_wall
+        .into_iter()
+        .chain(by_boot)
+        .min_by_key(|(rest, _)| *rest)
+        .map(|(_, at)| at))
 }
 
 /// Attempts that are written as started and not settled, by delivery.
@@ -102,23 +115,27 @@ pub(in crate::sqlite) fn sending(
         rows::DUE.replace("delivery.due_at,", "coalesce(delivery.due_at, attempt.due_at),")
     );
     let mut statement = conn.prepare_cached(&sql)?;
-    rows::all(&mut statement, (after.map_or(i64::MIN, |key| key.0), size(limit)), |row| {
-        const AT: usize = rows::DUE_COLUMNS;
-        // No boot: what was in flight goes by its own start, not by a due time.
-        let mut due = rows::due(row, 0)?;
-        let attempt_no = codes::attempt_no(row.get(AT)?)?;
-        due.attempts = attempt_no.get().saturating_sub(1);
-        if attempt_no == AttemptNo::FIRST {
-            due.first_started_at = None;
-        }
-        due.due_at = rows::instant(row, AT + 2)?;
-        due.wait = codes::wait(row.get(AT + 3)?)?;
-        due.trigger = codes::to_trigger(row.get(AT + 4)?)?;
-        let start = Start {
-            started_at: rows::instant(row, AT + 1)?,
-            retry: ContractKey(row.get(AT + 5)?),
-            endpoint: ContractKey(row.get(AT + 6)?),
-        };
-        Ok(crate::sqlite::settle::claimed(due, attempt_no, start))
-    })
+    rows::all(
+        &mut statement,
+        (after.map_or(i64::MIN, |key| key.0), size(limit)),
+        |row| {
+            const AT: usize = rows::DUE_COLUMNS;
+            // No boot: what was in flight goes by its own start, not by a due time.
+            let mut due = rows::due(row, 0)?;
+            let attempt_no = codes::attempt_no(row.get(AT)?)?;
+            due.attempts = attempt_no.get().saturating_sub(1);
+            if attempt_no == AttemptNo::FIRST {
+                due.first_started_at = None;
+            }
+            due.due_at = rows::instant(row, AT + 2)?;
+            due.wait = codes::wait(row.get(AT + 3)?)?;
+            due.trigger = codes::to_trigger(row.get(AT + 4)?)?;
+            let start = Start {
+                started_at: rows::instant(row, AT + 1)?,
+                retry: ContractKey(row.get(AT + 5)?),
+                endpoint: ContractKey(row.get(AT + 6)?),
+            };
+            Ok(crate::sqlite::settle::claimed(due, attempt_no, start))
+        },
+    )
 }

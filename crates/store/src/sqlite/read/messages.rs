@@ -20,15 +20,22 @@ pub(in crate::sqlite) fn message(
             return Ok(found);
         }
     }
-    let sql = format!("SELECT {} FROM message WHERE app = ? AND event_id = ?", rows::MESSAGE);
+    let sql = format!(
+        "SELECT {} FROM message WHERE app = ? AND event_id = ?",
+        rows::MESSAGE
+    );
     let mut statement = conn.prepare_cached(&sql)?;
-    rows::first(&mut statement, (app.0, id_or_event_id), |row| rows::message(row, 0))
+    rows::first(&mut statement, (app.0, id_or_event_id), |row| {
+        rows::message(row, 0)
+    })
 }
 
 pub(in crate::sqlite) fn message_by_id(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
     let sql = format!("SELECT {} FROM message WHERE id = ?", rows::MESSAGE);
     let mut statement = conn.prepare_cached(&sql)?;
-    rows::first(&mut statement, [rows::bits(id.bits())], |row| rows::message(row, 0))
+    rows::first(&mut statement, [rows::bits(id.bits())], |row| {
+        rows::message(row, 0)
+    })
 }
 
 pub(in crate::sqlite) fn messages(
@@ -36,12 +43,19 @@ pub(in crate::sqlite) fn messages(
     app: AppKey,
     page: &Page<MessageId>,
 ) -> Result<Vec<Message>> {
-    let Bounds { after, compare, order, limit } = Bounds::of(page, |id| id.bits());
+    let Bounds {
+        after,
+        compare,
+        order,
+        limit,
+    } = Bounds::of(page, |id| id.bits());
     let sql = format!(
         "SELECT {} FROM message WHERE app = ? AND id {compare} ? ORDER BY id {order} LIMIT ?",
         rows::MESSAGE
     );
-    rows::all(&mut *conn.prepare_cached(&sql)?, (app.0, after, limit), |row| rows::message(row, 0))
+    rows::all(&mut *conn.prepare_cached(&sql)?, (app.0, after, limit), |row| {
+        rows::message(row, 0)
+    })
 }
 
 /// The columns that [`delivery`] reads.
@@ -120,7 +134,11 @@ pub(in crate::sqlite) fn dead(
          ORDER BY delivery.key LIMIT ?3"
     );
     let after = after.map_or(i64::MIN, |key| key.0);
-    rows::all(&mut *conn.prepare_cached(&sql)?, (endpoint.0, after, codes::size(limit)), delivery)
+    rows::all(
+        &mut *conn.prepare_cached(&sql)?,
+        (endpoint.0, after, codes::size(limit)),
+        delivery,
+    )
 }
 
 /// The columns that [`attempt`] reads.
@@ -183,7 +201,11 @@ pub(in crate::sqlite) fn attempts(
          ORDER BY attempt.started_at, attempt.seq"
     );
     let mut statement = conn.prepare_cached(&sql)?;
-    rows::all(&mut statement, (key, endpoint.map(|endpoint| endpoint.0)), attempt)
+    rows::all(
+        &mut statement,
+        (key, endpoint.map(|endpoint| endpoint.0)),
+        attempt,
+    )
 }
 
 pub(in crate::sqlite) fn attempts_of_endpoint(
@@ -210,13 +232,21 @@ pub(in crate::sqlite) fn attempts_of_endpoint(
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let (claimed_at, delivery, no) = after;
-    rows::all(&mut statement, (endpoint.0, claimed_at, delivery, no, page.limit), attempt)
+    rows::all(
+        &mut statement,
+        (endpoint.0, claimed_at, delivery, no, page.limit),
+        attempt,
+    )
 }
 
 /// Where an id stands in the order of attempts. An id made from a time alone stands at that time.
 fn position(id: AttemptId) -> Option<(i64, i64, i64)> {
     if let Some(row) = AttemptRow::of(id) {
-        return Some((row.claimed_at.as_unix_ms(), row.delivery, i64::from(row.attempt_no.get())));
+        return Some((
+            row.claimed_at.as_unix_ms(),
+            row.delivery,
+            i64::from(row.attempt_no.get()),
+        ));
     }
     let ms = i64::try_from(id.bits() >> 80).ok()?;
     let all_ones = id.bits() & 1 == 1;
@@ -227,12 +257,20 @@ pub(in crate::sqlite) fn attempt_by_id(conn: &Connection, id: AttemptId) -> Resu
     let Some(row) = AttemptRow::of(id) else {
         return Ok(None);
     };
-    let AttemptRow { claimed_at, delivery, attempt_no } = row;
+    let AttemptRow {
+        claimed_at,
+        delivery,
+        attempt_no,
+    } = row;
     let sql = format!(
         "SELECT {ATTEMPT} FROM {ATTEMPT_FROM}
          WHERE attempt.delivery = ? AND attempt.attempt_no = ? AND attempt.claimed_at = ?"
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let at = Instant::as_unix_ms(claimed_at);
-    rows::first(&mut statement, (delivery, i64::from(attempt_no.get()), at), attempt)
+    rows::first(
+        &mut statement,
+        (delivery, i64::from(attempt_no.get()), at),
+        attempt,
+    )
 }

@@ -1,0 +1,7 @@
+//! The embedded backend against the law of stores, and what is its own: files, settings, faults.
+
+mod sqlite;
+
+mod conformance {
+    store::conformance!(crate::sqlite::factory);
+}
