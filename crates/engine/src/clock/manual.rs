@@ -30,6 +30,12 @@ impl ManualClock {
         }
     }
 
+    /// Both clocks as they stand.
+    #[must_use]
+    pub fn now_reading(&self) -> Reading {
+        self.at.borrow().clone()
+    }
+
     /// Time passes: both clocks move on.
     pub fn advance(&self, by: Duration) {
         self.at.send_modify(|at| {
@@ -49,7 +55,7 @@ impl ManualClock {
 #[async_trait]
 impl Clock for ManualClock {
     fn now(&self) -> Reading {
-        self.at.borrow().clone()
+        self.now_reading()
     }
 
     fn now_ceil(&self) -> Reading {
