@@ -289,14 +289,15 @@ impl Stage {
             .map(|(part, log)| (part.name, log.len()))
             .collect();
         let store = self.server.store();
-        let all = self.folder.join("receivers.jsonl");
-        merge(&self.folder, &all)?;
-        let all = all.display().to_string();
-        let audit = self.ask(
-            &["audit", "--store", &store, "--receiver", &all, "--json"],
-            "audit.json",
-        )?;
-        let probe = self.ask(&["probe", "ledger", "--store", &store], "probe.txt")?;
+        merge(&self.folder, &self.folder.join("receivers.jsonl"))?;
+        let audit = self.ask(&["audit", "--store", &store, "--json"], "audit.json")?;
+        let ledger = self.folder.join("ledger").display().to_string();
+        let export = self.ask(&["ledger", "export", "--store", &store, &ledger], "export.txt")?;
+        let probe = if export.ok {
+            self.ask(&["probe", "ledger", "--ledger", &ledger], "probe.txt")?
+        } else {
+            export
+        };
         Ok(Outcome {
             requests,
             receivers,
@@ -363,7 +364,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// The last line it printed, or what it complained of.
+    /// How many findings of which kinds; else the last line it printed, or what it complained of.
     fn gist(&self) -> String {
         let last = |text: &str| {
             text.lines()
@@ -371,16 +372,20 @@ impl Verdict {
                 .find(|line| !line.trim().is_empty())
                 .map(str::to_owned)
         };
-        let parsed = serde_json::from_str::<Value>(&self.words).ok();
-        let breaches = parsed
-            .as_ref()
-            .and_then(|value| value["breaches"].as_array().map(Vec::len));
-        match breaches {
-            Some(count) => format!("{count} breaches"),
-            None => last(&self.words)
+        let parsed = serde_json::from_str::<Value>(&self.words).unwrap_or_default();
+        let Some(findings) = parsed["findings"].as_array() else {
+            return last(&self.words)
                 .or_else(|| last(&self.errors))
-                .unwrap_or_default(),
-        }
+                .unwrap_or_default();
+        };
+        let counts = parsed["counts"].as_object().into_iter().flatten();
+        let kinds: Vec<_> = counts.map(|(kind, count)| format!("{kind} {count}")).collect();
+        let kinds = if kinds.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", kinds.join(", "))
+        };
+        format!("{} findings{kinds}", findings.len())
     }
 
     fn to_json(&self) -> Value {

@@ -146,6 +146,14 @@ fn one_delivery(facts: &Facts<'_>, name: &str, attempts: &[&Received], judgement
         if in_the_air {
             judgement.crash_twins += usize::from(succeeded(before));
         }
+        // An attempt is written down before it is sent (I2): even a crash does not give its number away again.
+        if after.attempt_no <= before.attempt_no {
+            let number = after.attempt_no.unwrap_or(0);
+            judgement.breach(
+                "duplicate_attempt",
+                format!("{name}: a second request calls itself attempt {number}"),
+            );
+        }
         timing(facts, name, before, after, in_the_air, judgement);
     }
 }
@@ -166,14 +174,17 @@ fn timing(
     in_the_air: bool,
     judgement: &mut Judgement,
 ) {
-    let n = before.attempt_no.unwrap_or(1);
-    let wait =
-        waits::interval(facts.contract, RetryNo::new(n)).map_or(Duration::ZERO, |(earliest, _)| earliest);
-    let wait_ms = as_f64(wait);
+    // A crash may have burned attempts in between that never came here: then the wait before the later one is the longer.
+    let n = before
+        .attempt_no
+        .unwrap_or(1)
+        .max(after.attempt_no.unwrap_or(1).saturating_sub(1));
+    let earliest = waits::interval(facts.contract, RetryNo::new(n)).map(|(earliest, _)| earliest);
+    let wait = earliest.unwrap_or(Duration::ZERO);
     // An answer anchors the wait; where none left before the kill, the recovery does (I1).
     let recovery_ms = facts.down.filter(|_| in_the_air).map(|down| down.to_ms);
     let anchor_ms = before.answered_ms.or(recovery_ms).unwrap_or(before.arrival_ms);
-    let margin = after.arrival_ms - anchor_ms - wait_ms;
+    let margin = after.arrival_ms - anchor_ms - as_f64(wait);
     if margin < 0.0 {
         let text = format!(
             "{name}: attempt {} came {:.1} ms early (its wait is {wait})",
@@ -256,6 +267,25 @@ mod tests {
         let mut log = good();
         log[1].arrival_ms = 1251.0;
         assert_eq!(kinds(&log, None, None), ["too_early"]);
+    }
+
+    #[test]
+    fn a_number_that_comes_twice_was_not_written_down() {
+        let mut log = good();
+        log[1].attempt_no = Some(1);
+        assert_eq!(kinds(&log, None, None), ["duplicate_attempt"]);
+    }
+
+    #[test]
+    fn a_burned_attempt_lengthens_the_wait() {
+        let log = |third: f64| {
+            vec![
+                request("m", 1, 1000.0, Some((1250.0, 503))),
+                request("m", 3, third, Some((third + 1.0, 200))),
+            ]
+        };
+        assert_eq!(kinds(&log(1600.0), None, None), ["too_early"]);
+        assert!(kinds(&log(1650.0), None, None).is_empty());
     }
 
     #[test]
