@@ -46,10 +46,13 @@ impl Graph {
                 reason: error.to_string(),
             })?;
         let edges = |package: &cargo_metadata::Package| {
+            // A crate may depend on itself, to switch a feature on for its own tests.
+            let own = |dependency: &&cargo_metadata::Dependency| dependency.name != package.name.as_str();
             let ours = package
                 .dependencies
                 .iter()
                 .filter(|dependency| dependency.path.is_some());
+            let ours = ours.filter(own);
             ours.map(|dependency| (dependency.name.clone(), kind(dependency.kind)))
                 .collect()
         };
