@@ -218,3 +218,6 @@ fn lost(ledger: &Ledger, findings: &mut Vec<Finding>) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,7 +115,7 @@ impl<'a> Judge<'a, '_> {
     fn attempt(&mut self, index: usize) {
         let attempt = self.delivery.attempts[index];
         let row = attempt.attempt_id.as_str();
-        if self.facts.contracts.get(attempt.endpoint_rev.as_str()).is_none() {
+        if !self.facts.contracts.contains_key(attempt.endpoint_rev.as_str()) {
             self.breach(
                 Kind::UnknownContract,
                 &format!("no contract has the revision {}", attempt.endpoint_rev),
@@ -366,7 +366,7 @@ impl<'a> Judge<'a, '_> {
         };
         match closed.event {
             DeliveryEventKind::Succeeded => {
-                if !last.is_some_and(|last| last.outcome == Some(Outcome::Succeeded)) {
+                if last.is_none_or(|last| last.outcome != Some(Outcome::Succeeded)) {
                     self.breach(
                         Kind::StateWithoutEvidence,
                         "succeeded without an attempt that did",

@@ -5,15 +5,19 @@ use crate::config::{STORE, StoreRef};
 use crate::exit::Exit;
 use crate::ui;
 use audit::live::{Audit, Ledger};
-use contract::ledger::{AttemptRecord, ContractRecord, DeliveryEvent, EndpointEvent, MessageRecord, NodeEvent};
+use contract::ledger::{
+    AttemptRecord, ContractRecord, DeliveryEvent, EndpointEvent, MessageRecord, NodeEvent,
+};
 use std::path::PathBuf;
 use store::sqlite::SqliteStore;
 use store::{LedgerSink, Store};
 
 /// Judge the ledger: derive every decision again from contract and ledger, and name each breach
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  duehook audit\n  duehook audit --store sqlite:duehook.db --json\n\n\
-Exit codes: 0 judged and clean · 2 breaches found, or the ledger cannot be read")]
+#[command(
+    after_help = "Examples:\n  duehook audit\n  duehook audit --store sqlite:duehook.db --json\n\n\
+Exit codes: 0 judged and clean · 2 breaches found, or the ledger cannot be read"
+)]
 pub(crate) struct Args {
     /// The store, also while a server runs on it
     #[arg(long, default_value = STORE, env = "DUEHOOK_STORE", value_name = "STORE")]
@@ -34,10 +38,15 @@ pub(crate) fn run(args: Args) -> Exit {
 }
 
 fn judge(args: &Args) -> Result<Audit, Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let store = SqliteStore::open_read_only(&args.store.0)?;
     let sink = runtime.block_on(store.read_ledger(Box::new(Gather(Ledger::default()))))?;
-    let gathered = sink.into_any().downcast::<Gather>().map_err(|_| "the ledger did not come back")?;
+    let gathered = sink
+        .into_any()
+        .downcast::<Gather>()
+        .map_err(|_| "the ledger did not come back")?;
     let audit = audit::live::audit(&gathered.0, super::serve::now()?);
     if let Some(path) = &args.report {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -55,7 +64,12 @@ fn show(args: &Args, audit: &Audit) -> Exit {
         return exit;
     }
     for finding in &audit.findings {
-        ui::say(format_args!("{}: {} [{}]", finding.kind.word(), finding.text, finding.rows.join(", ")));
+        ui::say(format_args!(
+            "{}: {} [{}]",
+            finding.kind.word(),
+            finding.text,
+            finding.rows.join(", ")
+        ));
     }
     ui::say(format_args!(
         "judged {} attempts of {} deliveries of {} messages",

@@ -36,16 +36,27 @@ pub(crate) fn run(args: Args) -> Exit {
 }
 
 fn explain(args: &Args) -> Result<Explanation, Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let store = SqliteStore::open_read_only(&args.store.0)?;
     let now = super::serve::now()?;
     runtime.block_on(async {
         let message = store.message_by_id(args.message).await?.ok_or_else(|| {
-            format!("there is no message {} in {}: check the id, or name the store with --store", args.message, args.store)
+            format!(
+                "there is no message {} in {}: check the id, or name the store with --store",
+                args.message, args.store
+            )
         })?;
         let endpoint = match args.endpoint {
             None => None,
-            Some(id) => Some(store.endpoint_by_id(id).await?.ok_or_else(|| format!("there is no endpoint {id}"))?.key),
+            Some(id) => Some(
+                store
+                    .endpoint_by_id(id)
+                    .await?
+                    .ok_or_else(|| format!("there is no endpoint {id}"))?
+                    .key,
+            ),
         };
         Ok(server::explain::explain(&*store, &message, endpoint, now).await?)
     })
@@ -75,9 +86,13 @@ fn show(args: &Args, explanation: &Explanation) {
             table.add_row([
                 format!("  {}", attempt.attempt_no),
                 attempt.started_at.clone(),
-                attempt.took_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms")),
+                attempt
+                    .took_ms
+                    .map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms")),
                 attempt.outcome.to_owned(),
-                attempt.status.map_or_else(|| "-".to_owned(), |status| status.to_string()),
+                attempt
+                    .status
+                    .map_or_else(|| "-".to_owned(), |status| status.to_string()),
                 attempt.error.clone().unwrap_or_else(|| "-".to_owned()),
             ]);
         }

@@ -49,7 +49,10 @@ enum ServeError {
     #[error("DUEHOOK_TOKEN cannot be used: {0}")]
     Token(&'static str),
     #[error("cannot listen on {address}: choose another with --listen")]
-    Listen { address: std::net::SocketAddr, source: std::io::Error },
+    Listen {
+        address: std::net::SocketAddr,
+        source: std::io::Error,
+    },
     #[error("the machine does not let the server start")]
     System(#[from] std::io::Error),
 }
@@ -82,9 +85,15 @@ fn settings(args: Args) -> Result<Settings, ConfigError> {
 fn log(settings: &Settings) {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.log)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     // A second start in one process keeps the first log.
-    let _ = if settings.log_json { builder.json().try_init() } else { builder.try_init() };
+    let _ = if settings.log_json {
+        builder.json().try_init()
+    } else {
+        builder.try_init()
+    };
 }
 
 async fn serve(settings: &Settings, contract: Option<Contract>) -> Result<Exit, ServeError> {
@@ -99,13 +108,23 @@ async fn serve(settings: &Settings, contract: Option<Contract>) -> Result<Exit, 
     let in_force = organisation(&*store, contract).await?;
     let listener = TcpListener::bind(settings.listen)
         .await
-        .map_err(|source| ServeError::Listen { address: settings.listen, source })?;
+        .map_err(|source| ServeError::Listen {
+            address: settings.listen,
+            source,
+        })?;
     let engine = start(settings, &store).await?;
     // Nobody has judged yet: the audit is a command of its own, and its last word is absent here, not clean (I7).
     let (_verdicts, verdict) = watch::channel(None);
-    let config = Config { max_body: settings.max_body, token, ..Config::default() };
+    let config = Config {
+        max_body: settings.max_body,
+        token,
+        ..Config::default()
+    };
     let server = Server::new(Arc::clone(&store), engine.clone(), config, verdict).await?;
-    ui::say(format_args!("duehook listens on http://{}", listener.local_addr()?));
+    ui::say(format_args!(
+        "duehook listens on http://{}",
+        listener.local_addr()?
+    ));
     ui::say(format_args!("store {}, contract {in_force}", settings.store));
     if server.has_no_token() {
         ui::say("no token yet, so every call is refused: stop, type `duehook token create`, start again");
@@ -140,13 +159,21 @@ async fn serve(settings: &Settings, contract: Option<Contract>) -> Result<Exit, 
         ui::note(format_args!("error: the engine gave up: {reason}"));
         return Ok(Exit::Problem);
     }
-    Ok(if shutdown.settled { Exit::Clean } else { Exit::Problem })
+    Ok(if shutdown.settled {
+        Exit::Clean
+    } else {
+        Exit::Problem
+    })
 }
 
 async fn start(settings: &Settings, store: &Arc<dyn Store>) -> Result<EngineHandle, ServeError> {
     let ca: Vec<PathBuf> = settings.ca_file.iter().cloned().collect();
     let tls = engine::tls::client_config(&ca)?;
-    let connector = Connector::new(Guard::new(settings.allow_net.clone()), Arc::new(SystemResolver), tls);
+    let connector = Connector::new(
+        Guard::new(settings.allow_net.clone()),
+        Arc::new(SystemResolver),
+        tls,
+    );
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new()?);
     let options = engine::Options {
         signature_headers: match settings.signatures {
@@ -156,20 +183,32 @@ async fn start(settings: &Settings, store: &Arc<dyn Store>) -> Result<EngineHand
         },
         ..engine::Options::default()
     };
-    Ok(Engine::start(Arc::clone(store), Arc::new(HttpWire::new(connector)), options, clock).await?)
+    Ok(Engine::start(
+        Arc::clone(store),
+        Arc::new(HttpWire::new(connector)),
+        options,
+        clock,
+    )
+    .await?)
 }
 
 /// The organisation's contract: the one given, else the stored one, else the default preset, which is then stored.
 async fn organisation(store: &dyn Store, given: Option<Contract>) -> Result<String, ServeError> {
-    let name = |contract: &Contract, note: &str| format!("{} ({}{note})", contract.name, &contract.rev()[..12]);
+    let name =
+        |contract: &Contract, note: &str| format!("{} ({}{note})", contract.name, &contract.rev()[..12]);
     let (contract, note) = match (given, store.organisation_contract().await?) {
         (Some(contract), _) => (contract, ""),
         (None, Some(key)) => {
             let stored = store.contract(key).await?;
             let known = stored.and_then(|stored| Contract::from_canonical(&stored.canonical).ok());
-            return known.map(|contract| name(&contract, ", from the store")).ok_or_else(|| unreadable().into());
+            return known
+                .map(|contract| name(&contract, ", from the store"))
+                .ok_or_else(|| unreadable().into());
         }
-        (None, None) => (preset()?, ", the default preset: `duehook contract show` tells what it means"),
+        (None, None) => (
+            preset()?,
+            ", the default preset: `duehook contract show` tells what it means",
+        ),
     };
     let key = store.put_contract(&contract.rev(), &contract.canonical()).await?;
     store.set_contract(Level::Organisation, Some(key)).await?;
@@ -177,7 +216,10 @@ async fn organisation(store: &dyn Store, given: Option<Contract>) -> Result<Stri
 }
 
 fn unreadable() -> store::StoreError {
-    store::StoreError::Corrupt { reason: "the organisation's contract cannot be read".to_owned(), source: None }
+    store::StoreError::Corrupt {
+        reason: "the organisation's contract cannot be read".to_owned(),
+        source: None,
+    }
 }
 
 fn preset() -> Result<Contract, store::StoreError> {

@@ -9,7 +9,9 @@ use store::sqlite::SqliteStore;
 
 /// Make, list and revoke API tokens
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  duehook token create --name billing\n  duehook token list\n  duehook token revoke tok_…")]
+#[command(
+    after_help = "Examples:\n  duehook token create --name billing\n  duehook token list\n  duehook token revoke tok_…"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -46,11 +48,15 @@ pub(crate) fn run(args: Args) -> Exit {
 }
 
 fn act(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let path = &args.store.0;
     let store = match &args.what {
         What::List => SqliteStore::open_read_only(path)?,
-        What::Create { .. } | What::Revoke { .. } => SqliteStore::open(path, store::sqlite::Options::default())?,
+        What::Create { .. } | What::Revoke { .. } => {
+            SqliteStore::open(path, store::sqlite::Options::default())?
+        }
     };
     let now = super::serve::now()?;
     runtime.block_on(async {
@@ -63,7 +69,9 @@ fn act(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
                     ui::say(serde_json::json!({ "id": id, "name": name, "token": token.text }));
                 } else {
                     ui::say(&token.text);
-                    ui::note(format_args!("{id} ({name}): shown this once; export DUEHOOK_TOKEN=…"));
+                    ui::note(format_args!(
+                        "{id} ({name}): shown this once; export DUEHOOK_TOKEN=…"
+                    ));
                 }
             }
             What::List => list(&store.tokens().await?, args.json),
@@ -86,8 +94,17 @@ fn list(tokens: &[store::Token], json: bool) {
     }
     let mut table = ui::table(&["TOKEN", "NAME", "CREATED", "STATE"]);
     for token in tokens {
-        let state = if token.revoked_at.is_some() { "revoked" } else { "good" };
-        table.add_row([token.id.to_string(), token.name.clone(), server::rfc3339(token.created_at), state.to_owned()]);
+        let state = if token.revoked_at.is_some() {
+            "revoked"
+        } else {
+            "good"
+        };
+        table.add_row([
+            token.id.to_string(),
+            token.name.clone(),
+            server::rfc3339(token.created_at),
+            state.to_owned(),
+        ]);
     }
     ui::say(table);
 }
