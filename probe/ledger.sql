@@ -145,7 +145,7 @@ CREATE INDEX opening_by_delivery ON opening (message_id, endpoint_id, delivery_n
 -- Each attempt beside the one before it in its delivery. `place` is its number by counting, whatever it calls itself.
 CREATE TABLE step AS
   SELECT a.attempt_id, a.seq, a.message_id, a.endpoint_id, a.delivery_no, a.attempt_no, a.retry_rev, a.endpoint_rev, a.due_at, a.started_at,
-         a.ended_at, a.outcome, a.status, a.retry_after, a.wait_ms, a.node,
+         a.ended_at, a.outcome, a.status, a.error, a.retry_after, a.wait_ms, a.node,
          a.message_id || ' ' || a.endpoint_id || ' ' || a.delivery_no || '/' || a.attempt_no AS name,
          row_number() OVER delivery AS place,
          lag(a.started_at) OVER delivery AS before_started_at, lag(a.ended_at) OVER delivery AS before_ended_at,
@@ -261,7 +261,7 @@ INSERT INTO finding
 
 -- ------------------------------------------------------------------------------------------- 5. too late or too little
 INSERT INTO finding
-  SELECT 'wait_too_long', name, 'due at ' || due_by_contract, 'due at ' || due_at FROM due WHERE due_at > due_by_contract;
+  SELECT 'wait_too_long', name, 'due at ' || due_by_contract, 'due at ' || due_at FROM due WHERE due_at > due_by_contract AND (place = 1 OR due_at > before_ended_at);
 
 -- The last that the ledger knows of.
 CREATE TABLE ledger_end AS
@@ -394,10 +394,11 @@ INSERT INTO finding
   WHERE rev NOT IN (SELECT rev FROM contract_clause);
 INSERT INTO finding
   SELECT 'outcome_not_in_contract', name, CASE WHEN outcome = 'succeeded' THEN 'failed' ELSE 'succeeded' END || ' for status ' || coalesce(CAST(status AS text), 'none'), outcome
-  FROM (SELECT d.name, d.outcome, d.status,
+  FROM (SELECT d.name, d.outcome, d.status, d.error,
                CASE WHEN EXISTS (SELECT 1 FROM contract_status AS t WHERE t.rev = d.retry_rev AND t.which = 'success' AND d.status BETWEEN t.low AND t.high) THEN 1 ELSE 0 END AS in_success
         FROM due AS d WHERE d.outcome IN ('succeeded', 'failed')) AS o
-  WHERE (outcome = 'succeeded') <> (in_success = 1);
+  WHERE (outcome = 'succeeded' AND in_success = 0)
+     OR (outcome = 'failed' AND in_success = 1 AND error IS NULL); -- an answer that broke off fails whatever its status
 INSERT INTO finding
   SELECT 'state_without_evidence', e.message_id || ' ' || e.endpoint_id || ' ' || e.delivery_no, 'a successful attempt before it', 'event succeeded at seq ' || e.seq
   FROM delivery_events AS e

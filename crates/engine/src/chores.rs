@@ -149,16 +149,14 @@ impl Shared {
     /// by a task that vanished.
     async fn find_orphans(&self) -> store::Result<()> {
         let _no_claim_under_way = self.claiming.write().await;
+        self.searching.store(false, Ordering::Release);
+        self.doubt.store(false, Ordering::Release);
         let mut after = None;
         loop {
-            let sending = match self.store.sending(after, ROWS_AT_ONCE).await {
-                Ok(sending) => sending,
-                Err(error) => {
-                    self.doubt.store(true, Ordering::Release);
-                    return Err(error);
-                }
-            };
+            // On an error the chore begins anew.
+            let sending = self.store.sending(after, ROWS_AT_ONCE).await?;
             let Some(last) = sending.last() else {
+                self.tell(Event::LookAround);
                 return Ok(());
             };
             after = Some(last.due.key);

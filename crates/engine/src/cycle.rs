@@ -150,6 +150,10 @@ impl Cycle {
             }
             Event::Expired(key, deliveries) => self.on_expired(key, &deliveries),
             Event::Look(key) => self.on_look(key),
+            Event::LookAround => {
+                let keys: Vec<EndpointKey> = self.slots.keys().copied().collect();
+                keys.into_iter().for_each(|key| self.on_look(key));
+            }
             Event::Looked(looked) => self.on_looked(*looked),
             Event::Changed(Some(Change::Endpoint(key))) => self.read(key),
             Event::Changed(Some(Change::Work(key))) => self.on_look(key),
@@ -181,6 +185,10 @@ impl Cycle {
                 // The wall clock is behind what was counted on.
                 self.timers.set(key, until, now);
             }
+        }
+        let doubt = self.shared.doubt.load(Ordering::Acquire);
+        if doubt && !self.shared.searching.swap(true, Ordering::AcqRel) {
+            self.chore(Chore::FindOrphans);
         }
         self.sweep(now);
     }

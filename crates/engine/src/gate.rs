@@ -2,18 +2,41 @@
 //! that the 202 and the request follow one sync.
 
 use crate::attempt::Job;
-use crate::lane::{Reply, Waits};
+use crate::lane::{Lane, Reply, Waits};
 use crate::shared::{Phase, Shared};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Accepted, EndpointKey, NewMessage, Start, StartGate};
 
-/// The engine's answer to the accepting transaction.
-pub(crate) struct Gate(pub(crate) Arc<Shared>);
+/// The engine's answer to one accepting transaction, and what it reserved there.
+struct Gate {
+    shared: Arc<Shared>,
+    reserved: Mutex<Vec<Arc<Lane>>>,
+}
+
+impl Gate {
+    fn reserved(&self) -> MutexGuard<'_, Vec<Arc<Lane>>> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out the reservation at this endpoint.
+    fn take(&self, endpoint: EndpointKey) -> Option<Arc<Lane>> {
+        let mut reserved = self.reserved();
+        let place = reserved.iter().position(|lane| lane.key == endpoint)?;
+        Some(reserved.swap_remove(place))
+    }
+
+    /// Gives back what is still reserved: the transaction is over, whatever became of it.
+    fn release_rest(&self) {
+        for lane in self.reserved().drain(..) {
+            lane.cancel(&self.shared.slots);
+        }
+    }
+}
 
 impl StartGate for Gate {
     fn try_reserve(&self, endpoint: EndpointKey, message: &NewMessage) -> Option<Start> {
-        let shared = &*self.0;
+        let shared = &*self.shared;
         if shared.phase() != Phase::Running {
             return None;
         }
@@ -32,14 +55,17 @@ impl StartGate for Gate {
             attempts: 0,
         };
         match lane.reserve(&shared.slots, &retry, waits, &shared.clock.now()) {
-            Reply::Start(start) => Some(start),
+            Reply::Start(start) => {
+                self.reserved().push(lane);
+                Some(start)
+            }
             Reply::Not(_) | Reply::Crowded => None,
         }
     }
 
     fn release(&self, endpoint: EndpointKey) {
-        if let Some(lane) = self.0.lane(endpoint) {
-            lane.cancel(&self.0.slots);
+        if let Some(lane) = self.take(endpoint) {
+            lane.cancel(&self.shared.slots);
         }
     }
 }
@@ -47,19 +73,25 @@ impl StartGate for Gate {
 /// Stores a message and sends what may go at once. Runs in a task of its own: a caller that hangs up must not leave
 /// an attempt that is written as started and never sent.
 pub(crate) async fn accept(shared: Arc<Shared>, message: NewMessage) -> store::Result<Accepted> {
-    let gate = Arc::new(Gate(Arc::clone(&shared)));
+    let gate = Arc::new(Gate {
+        shared: Arc::clone(&shared),
+        reserved: Mutex::default(),
+    });
     let claiming = shared.claiming.read().await;
-    let mut accepted = match shared.store.accept(message, gate).await {
+    let for_store = Arc::clone(&gate) as Arc<dyn StartGate>;
+    let mut accepted = match shared.store.accept(message, for_store).await {
         Ok(accepted) => accepted,
         Err(error) => {
+            gate.release_rest();
             shared.doubt_after(&error);
             shared.note(&error);
             return Err(error);
         }
     };
     for claimed in std::mem::take(&mut accepted.claimed) {
-        send(&shared, claimed);
+        send(&shared, &gate, claimed);
     }
+    gate.release_rest();
     drop(claiming);
     for endpoint in std::mem::take(&mut accepted.due_at_endpoints) {
         shared.look(endpoint);
@@ -73,9 +105,9 @@ pub(crate) async fn accept(shared: Arc<Shared>, message: NewMessage) -> store::R
     Ok(accepted)
 }
 
-fn send(shared: &Arc<Shared>, claimed: store::Claimed) {
-    // The gate reserved at this lane and with this contract; both stay known.
-    let lane = shared.lane(claimed.due.endpoint);
+fn send(shared: &Arc<Shared>, gate: &Gate, claimed: store::Claimed) {
+    // The gate reserved at this lane and with this contract.
+    let lane = gate.take(claimed.due.endpoint);
     let own = shared.contracts.get(claimed.start.retry);
     let (Some(lane), Some(own)) = (lane, own) else {
         shared.doubt.store(true, Ordering::Release);

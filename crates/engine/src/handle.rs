@@ -59,6 +59,7 @@ impl Engine {
             claiming: AsyncRwLock::new(()),
             live: AtomicUsize::new(0),
             doubt: AtomicBool::new(false),
+            searching: AtomicBool::new(false),
         });
         let since = shared.clock.now();
         let lanes = recovery::recover(&shared).await?;

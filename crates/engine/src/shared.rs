@@ -35,6 +35,8 @@ pub(crate) enum Event {
     Expired(EndpointKey, Vec<DeliveryKey>),
     /// Due work may wait in the store for this endpoint.
     Look(EndpointKey),
+    /// Due work may wait in the store for any endpoint: an answer that would have said so was lost.
+    LookAround,
     /// The answer of a look.
     Looked(Box<crate::cycle::Looked>),
     /// The store's word about a change; `None` when some were missed.
@@ -73,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) live: AtomicUsize,
     /// A call that may have written attempts came back without an answer: look for orphans.
     pub(crate) doubt: AtomicBool,
+    /// The search for them is ordered and has not begun.
+    pub(crate) searching: AtomicBool,
 }
 
 impl Shared {

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod export;
 pub mod model;
 pub mod sqlite;
 

@@ -220,9 +220,8 @@ pub(crate) fn run(args: &Args) -> Result {
         let requests = receiver.requests();
         println!("{}: {} requests", receiver.name(), requests.len());
         found.extend(judge::breaches(&requests, receiver.name()));
-        found.extend(node.judge(&["audit", "--receiver", &receiver.log().display().to_string()]));
     }
-    found.extend(node.judge(&["probe", "ledger"]));
+    found.extend(node.judgements());
     let (count, ms) = (acked.len(), slowest.as_millis());
     println!(
         "{} kills, {count} messages acknowledged, slowest start {ms} ms, seed {}",

@@ -135,31 +135,38 @@ impl Node {
         }
     }
 
-    /// A judge of the store: nothing when it exits 0, else what it said.
-    pub(crate) fn judge(&self, command: &[&str]) -> Vec<String> {
-        let args = command
-            .iter()
-            .copied()
-            .chain(["--store"])
-            .map(str::to_owned)
-            .chain([self.store()]);
+    /// What audit and probe say of the store: nothing when both exit 0.
+    pub(crate) fn judgements(&self) -> Vec<String> {
+        let (store, ledger) = (self.store(), self.folder.join("ledger").display().to_string());
+        let judges: [&[&str]; 3] = [
+            &["audit", "--store", &store],
+            &["ledger", "export", "--store", &store, "--out", &ledger],
+            &["probe", "ledger", "--ledger", &ledger],
+        ];
+        judges
+            .into_iter()
+            .filter_map(|command| self.judge(command))
+            .collect()
+    }
+
+    fn judge(&self, command: &[&str]) -> Option<String> {
         let shown = format!("duehook {}", command.join(" "));
         eprintln!("$ {shown}");
         match Command::new(&self.binary)
-            .args(args)
+            .args(command)
             .stdin(Stdio::null())
             .output()
         {
-            Ok(done) if done.status.success() => Vec::new(),
+            Ok(done) if done.status.success() => None,
             Ok(done) => {
                 let said = [done.stdout, done.stderr].concat();
-                vec![format!(
+                Some(format!(
                     "{shown}: {}\n{}",
                     done.status,
                     String::from_utf8_lossy(&said)
-                )]
+                ))
             }
-            Err(error) => vec![format!("{shown}: {error}")],
+            Err(error) => Some(format!("{shown}: {error}")),
         }
     }
 }
@@ -210,10 +217,6 @@ impl Receiver {
 
     pub(crate) const fn name(&self) -> &'static str {
         self.name
-    }
-
-    pub(crate) fn log(&self) -> &Path {
-        &self.log
     }
 
     /// What it logged so far; a line that is still being written is left out.

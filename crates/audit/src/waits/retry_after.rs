@@ -19,19 +19,20 @@ pub fn parse_retry_after(header: &str, ended_at: Instant) -> Option<Duration> {
     (at >= ended_at).then(|| at.since(ended_at))
 }
 
-/// The wait after the receiver's wish: `wait` is the drawn one, `asked` what the header asks for.
+/// The wait after the receiver's wish: `law` is the wait before jitter, `drawn` the one after it, `asked` what the header
+/// asks for.
 #[must_use]
-pub fn combine(rule: RetryAfter, wait: Duration, asked: Option<Duration>) -> Duration {
+pub fn combine(rule: RetryAfter, law: Duration, drawn: Duration, asked: Option<Duration>) -> Duration {
     let Some(asked) = asked else {
-        return wait;
+        return drawn;
     };
     match rule {
-        RetryAfter::Ignore => wait,
-        RetryAfter::Floor { max } => wait.max(asked.min(max)),
+        RetryAfter::Ignore => drawn,
+        RetryAfter::Floor { max } => drawn.max(asked.min(max)),
         RetryAfter::Replace { max } => asked.min(max),
         RetryAfter::Bounded { max, times } => {
-            let most = Duration::from_ms(wait.as_ms().saturating_mul(u64::from(times)));
-            asked.min(max).min(most).max(wait)
+            let most = Duration::from_ms(law.as_ms().saturating_mul(u64::from(times)));
+            asked.min(max).min(most).max(law)
         }
     }
 }

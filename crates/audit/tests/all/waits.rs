@@ -257,9 +257,18 @@ fn each_retry_after_rule_does_what_it_says() {
         (bounded, 10, Some(60), 20),
         (bounded, 10, None, 10),
     ] {
-        let found = waits::combine(rule, s(wait), asked.map(s));
+        let found = waits::combine(rule, s(wait), s(wait), asked.map(s));
         assert_eq!(found, s(due), "{rule:?} {wait} {asked:?}");
     }
+}
+
+/// `law` is the wait before jitter: a draw below it does not lower the bounds.
+#[test]
+fn a_bounded_retry_after_is_bounded_by_the_law_and_not_by_the_draw() {
+    let (s, max) = (Duration::from_secs, Duration::from_secs(100));
+    let bounded = RetryAfter::Bounded { max, times: 2 };
+    let after = |asked| waits::combine(bounded, s(10), s(7), asked);
+    assert_eq!([None, Some(s(1)), Some(s(60))].map(after), [s(7), s(10), s(20)]);
 }
 
 fn warned(contract: &Contract) -> Vec<&'static str> {

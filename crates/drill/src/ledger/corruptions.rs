@@ -32,7 +32,7 @@ pub(super) const CORRUPTIONS: &[Corruption] = &[
     }),
     ("overlap", |all| {
         let next = at(all, "msg-both", "ep-alpha", 2).started_at;
-        at(all, "msg-both", "ep-alpha", 1).ended_at = Some(next + Duration::from_ms(1));
+        at(all, "msg-both", "ep-alpha", 1).ended_at = Some(next + Duration::from_secs(2));
     }),
     ("duplicate_attempt", |all| {
         let mut twin = at(all, "msg-both", "ep-bravo", 3).clone();
@@ -55,7 +55,7 @@ pub(super) const CORRUPTIONS: &[Corruption] = &[
     ("after_max_age", |all| {
         shift(at(all, "msg-after", "ep-alpha", 2), 6 * HOUR);
     }),
-    ("overdue", |all| shift(at(all, "msg-after", "ep-alpha", 2), HOUR)),
+    ("overdue", |all| shift(at(all, "msg-held", "ep-charlie", 4), HOUR)),
     ("wait_too_long", |all| {
         let row = at(all, "msg-after", "ep-alpha", 2);
         row.due_at = row.due_at + Duration::from_secs(5);

@@ -165,7 +165,7 @@ impl Player {
         let mut queue = BinaryHeap::new();
         for (n, plot) in PLOTS.iter().enumerate() {
             let inherited = if self.has(LedgerFault::InitialDelay) {
-                30 * SECOND
+                45 * SECOND
             } else {
                 0
             };

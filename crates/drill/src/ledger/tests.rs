@@ -100,16 +100,16 @@ fn sql_names_each_kind_in_a_corrupted_ledger() {
 }
 
 /// What SQL names: stands in for the auditor where the drill itself is tried.
-fn sql_kinds(folder: &Path) -> io::Result<BTreeSet<String>> {
+fn sql_kinds(_: &Records, folder: &Path) -> BTreeSet<String> {
     let verdict = probe_ledger(Probe::default(), folder, None);
     let kinds = verdict
         .mismatches()
         .iter()
         .filter(|line| !line.starts_with("interval only"));
-    Ok(kinds
+    kinds
         .filter_map(|line| line.split(' ').next())
         .map(str::to_owned)
-        .collect())
+        .collect()
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_judge_that_names_nothing_makes_the_drill_exit_2() {
     let classes = &CLASSES[..3];
     let sound = drill_ledger_with(Probe::default(), &sql_kinds, classes).expect("drill");
     assert_eq!(sound.code(), Code::Clean, "{:?}", sound.rows);
-    let blunt = drill_ledger_with(Probe::default(), &|_| Ok(BTreeSet::new()), classes).expect("drill");
+    let blunt = drill_ledger_with(Probe::default(), &|_, _| BTreeSet::new(), classes).expect("drill");
     assert_eq!(blunt.code(), Code::Problem);
     assert!(blunt.rows.iter().all(|row| row.verdict == "MISSED by audit"));
     let probe = Probe {
@@ -130,7 +130,7 @@ fn a_judge_that_names_nothing_makes_the_drill_exit_2() {
 
 #[test]
 fn a_judge_that_cries_over_a_clean_ledger_is_not_green() {
-    let cries = |_: &Path| Ok(BTreeSet::from(["too_early".to_owned()]));
+    let cries = |_: &Records, _: &Path| BTreeSet::from(["too_early".to_owned()]);
     let drill = drill_ledger_with(Probe::default(), &cries, &CLASSES[..1]).expect("drill");
     assert!(!drill.green_before && !drill.green_after);
     assert_eq!(drill.code(), Code::Problem);
@@ -155,4 +155,25 @@ pub(crate) fn write_policies(contracts: &[contract::Contract]) -> tempfile::Temp
         })
         .collect();
     written(&records).expect("write")
+}
+
+#[test]
+fn audit_and_sql_name_the_fault_of_every_faulty_scheduler() {
+    let drill = drill_ledger(Probe::default()).expect("drill");
+    for row in &drill.rows {
+        assert!(row.caught(), "{row:?}");
+    }
+    assert_eq!(drill.code(), Code::Clean, "{:?}", drill.summary());
+}
+
+#[test]
+fn the_auditor_names_each_kind_in_a_corrupted_ledger() {
+    for (kind, corrupt) in CORRUPTIONS {
+        let mut records = play(None).expect("contract");
+        spread(&mut records);
+        corrupt(&mut records);
+        sort(&mut records);
+        let kinds = audit_kinds(&records, Path::new(""));
+        assert!(kinds.contains(*kind), "{kind}: {kinds:?}");
+    }
 }

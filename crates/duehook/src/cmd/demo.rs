@@ -48,6 +48,8 @@ const MESSAGES: usize = 3 * PHASE;
 const PACE: Duration = Duration::from_ms(15);
 /// Far above what the contract needs (some two seconds) on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Long enough for a request that left before the drain to arrive.
+const DRAIN_GRACE: Duration = Duration::from_ms(200);
 const TOKEN: &str = "demo-token-that-never-leaves-this-machine";
 
 /// A receiver of the demo.
@@ -199,6 +201,8 @@ impl Stage {
         )?;
 
         api.state(&app, &endpoints[DRAINING], "draining")?;
+        // What was claimed before the drain was committed may still be on its way.
+        std::thread::sleep(DRAIN_GRACE.to_std());
         let drained_ms = log_clock();
         board.note(DRAINING, "draining: held");
         self.send(
@@ -292,7 +296,10 @@ impl Stage {
         merge(&self.folder, &self.folder.join("receivers.jsonl"))?;
         let audit = self.ask(&["audit", "--store", &store, "--json"], "audit.json")?;
         let ledger = self.folder.join("ledger").display().to_string();
-        let export = self.ask(&["ledger", "export", "--store", &store, &ledger], "export.txt")?;
+        let export = self.ask(
+            &["ledger", "export", "--store", &store, "--out", &ledger],
+            "export.txt",
+        )?;
         let probe = if export.ok {
             self.ask(&["probe", "ledger", "--ledger", &ledger], "probe.txt")?
         } else {
@@ -495,7 +502,7 @@ impl Outcome {
         });
         let twins = match seen.crash_twins {
             0 => String::new(),
-            n => format!("; {n} repeated because of the kill (at least once)"),
+            n => format!("; {n} came again because of the kill (at least once)"),
         };
         ui::say(format_args!(
             "{} receivers' own logs: {} breaches{margin}{twins}",
@@ -528,10 +535,6 @@ fn hints(folder: &Path) {
         "kept in {at}: duehook.db, contract.toml, server.log, receivers.jsonl, audit.json, probe.txt"
     ));
     ui::say(format_args!("  duehook contract show {at}/contract.toml"));
-    ui::say(format_args!(
-        "  duehook audit --store sqlite:{at}/duehook.db --receiver {at}/receivers.jsonl"
-    ));
-    ui::say(format_args!(
-        "  duehook ledger export --store sqlite:{at}/duehook.db {at}/ledger"
-    ));
+    ui::say(format_args!("  duehook audit --store sqlite:{at}/duehook.db"));
+    ui::say(format_args!("  duehook probe ledger --ledger {at}/ledger"));
 }

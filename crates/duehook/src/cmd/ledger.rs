@@ -64,7 +64,9 @@ pub(crate) fn run(args: Args) -> Exit {
 }
 
 fn export(args: &Export) -> Result<Manifest, Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let store = SqliteStore::open_read_only(&args.store.0)?;
     let format = match args.format {
         FormatArg::Tsv => Format::Tsv,

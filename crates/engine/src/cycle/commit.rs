@@ -5,7 +5,6 @@
 
 use super::{Cycle, FIRST_BACKOFF, LAST_BACKOFF};
 use crate::attempt::{Ended, Job, next};
-use crate::chores::Chore;
 use crate::clock::after;
 use crate::shared::{Event, Phase, Shared};
 use bytes::Bytes;
@@ -93,9 +92,6 @@ impl Cycle {
                 }
                 for (claim, claimed) in claims.into_iter().zip(claimed) {
                     self.on_claimed(&claim, claimed);
-                }
-                if self.shared.doubt.swap(false, Ordering::AcqRel) {
-                    self.chore(Chore::FindOrphans);
                 }
             }
             Err(error) => self.on_refused(settles, claims, &error),

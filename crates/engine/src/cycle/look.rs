@@ -172,7 +172,11 @@ async fn find(
         None
     } else {
         let next = shared.store.next_due(key, now.clone()).await?;
-        next.map(|(wall, boot)| Until { wall, boot })
+        next.map(|(wall, boot)| Until {
+            wall,
+            // While the wall clock has it wait, the wall clock says when to look: a timer to the millisecond.
+            boot: boot.filter(|_| wall <= now.wall),
+        })
     };
     Ok(Found {
         due: waiting.into(),

@@ -5,6 +5,8 @@ mod clocks;
 mod connector;
 mod delivering;
 mod failing;
+mod faulty;
+mod outage;
 mod pacing;
 mod recovery;
 mod shutdown;

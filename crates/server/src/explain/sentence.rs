@@ -35,7 +35,7 @@ pub fn human(span: Duration) -> String {
         }
     }
     // A wait of 1.5 s must not read as 1 s.
-    if ms < 60_000 && ms % 1000 != 0 {
+    if ms < 60_000 && !ms.is_multiple_of(1000) {
         parts.push(format!("{} ms", ms % 1000));
     }
     parts.truncate(2);

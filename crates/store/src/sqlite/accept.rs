@@ -23,12 +23,12 @@ struct Plan {
     retry: ContractKey,
 }
 
-pub(super) fn accept(work: &mut Work<'_>, new: NewMessage, gate: &Arc<dyn StartGate>) -> Outcome<Accepted> {
-    if let Some(earlier) = earlier(work, &new)? {
+pub(super) fn accept(work: &mut Work<'_>, new: &NewMessage, gate: &Arc<dyn StartGate>) -> Outcome<Accepted> {
+    if let Some(earlier) = earlier(work, new)? {
         return Ok(earlier);
     }
-    let plans = plan(work, &new)?;
-    let key = insert_message(work, &new, plans.len())?;
+    let plans = plan(work, new)?;
+    let key = insert_message(work, new, plans.len())?;
     let first = work.known.seq + 1;
     work.known.seq += size(plans.len());
     let message = Arc::new(Message {
@@ -49,7 +49,7 @@ pub(super) fn accept(work: &mut Work<'_>, new: NewMessage, gate: &Arc<dyn StartG
         due_at_endpoints: Vec::new(),
     };
     for (delivery, plan) in (first..).zip(plans) {
-        open(work, &mut accepted, key, DeliveryKey(delivery), &plan, &new, gate)?;
+        open(work, &mut accepted, key, DeliveryKey(delivery), &plan, new, gate)?;
     }
     Ok(accepted)
 }

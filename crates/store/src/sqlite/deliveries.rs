@@ -110,12 +110,12 @@ fn endpoint_of(work: &Work<'_>, key: DeliveryKey) -> Outcome<Option<EndpointKey>
 
 pub(super) fn cancel(work: &mut Work<'_>, key: DeliveryKey, why: &str, at: Instant) -> Outcome<bool> {
     let Some(endpoint) = endpoint_of(work, key)? else {
-        return Err(not_found("delivery", key.0).into());
+        return Err(not_found("delivery", &key.0).into());
     };
     end(work, key, endpoint, state::CANCELLED, at, None, why)
 }
 
-fn not_found(what: &'static str, found: impl ToString) -> StoreError {
+fn not_found(what: &'static str, found: &dyn ToString) -> StoreError {
     StoreError::NotFound {
         what,
         found: found.to_string(),
@@ -145,7 +145,7 @@ pub(super) fn redrive(work: &mut Work<'_>, redrive: &Redrive) -> Outcome<Deliver
         .map(|target| target.state)
         .filter(|state| *state != EndpointState::Deleted);
     let Some(state) = state else {
-        return Err(not_found("endpoint", endpoint.0).into());
+        return Err(not_found("endpoint", &endpoint.0).into());
     };
     let retry = work
         .known
@@ -179,7 +179,7 @@ pub(super) fn redrive(work: &mut Work<'_>, redrive: &Redrive) -> Outcome<Deliver
     let mut opened = read::messages::deliveries_to(work.conn, sent.key, endpoint)?;
     opened
         .pop()
-        .ok_or_else(|| not_found("delivery", row.key.0).into())
+        .ok_or_else(|| not_found("delivery", &row.key.0).into())
 }
 
 fn sent(work: &Work<'_>, message: contract::MessageId) -> Outcome<Sent> {
@@ -197,8 +197,8 @@ fn sent(work: &Work<'_>, message: contract::MessageId) -> Outcome<Sent> {
         })
         .optional()?;
     match found {
-        None => Err(not_found("message", message).into()),
-        Some((_, true)) => Err(not_found("payload (it was erased) of message", message).into()),
+        None => Err(not_found("message", &message).into()),
+        Some((_, true)) => Err(not_found("payload (it was erased) of message", &message).into()),
         Some((sent, false)) => Ok(sent),
     }
 }

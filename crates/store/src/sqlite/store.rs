@@ -74,7 +74,7 @@ impl Store for SqliteStore {
             }
             take_back(&weak, accepted.claimed);
         });
-        let todo = move |work: &mut super::Work<'_>| accept::accept(work, message, &gate);
+        let todo = move |work: &mut super::Work<'_>| accept::accept(work, &message, &gate);
         queue.call(Place::OrRefuse, todo, Some(lost)).await
     }
 

@@ -1,0 +1,170 @@
+//! What both scans look things up in: contracts, the states of endpoints, when no node was up, and how clocks stepped.
+//! Held in memory: it grows with contracts, endpoints and restarts, not with attempts.
+
+use super::finding::{Finding, Findings, Kind};
+use contract::ledger::{ContractRecord, EndpointEvent, EndpointState, NodeEvent, NodeEventKind};
+use contract::{Contract, Duration, Instant, Seq};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+/// A stretch of time, its end not included.
+pub(super) type Span = (Instant, Instant);
+
+#[derive(Default)]
+pub(super) struct Context {
+    contracts: HashMap<String, Rc<Contract>>,
+    states: HashMap<String, Vec<EndpointEvent>>,
+    nodes: Vec<NodeEvent>,
+    /// Stretches in which no node was up.
+    down: Vec<Span>,
+    /// By node: after which `seq` its clock was set back how far in all.
+    setbacks: HashMap<String, Vec<(Seq, Duration)>>,
+}
+
+impl Context {
+    pub(super) fn contract_record(&mut self, record: &ContractRecord, findings: &mut Findings) {
+        let wrong = match Contract::from_canonical(&record.canonical) {
+            Ok(contract) if contract::revision_of(&record.canonical) == record.rev => {
+                self.contracts.insert(record.rev.clone(), Rc::new(contract));
+                return;
+            }
+            Ok(_) => format!("its text has the revision {}", contract::revision_of(&record.canonical)),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("contract {}: {wrong}", record.rev);
+        findings.add(Finding::new(Kind::UnknownContract, text, vec![record.rev.clone()]));
+    }
+
+    pub(super) fn endpoint_event(&mut self, event: &EndpointEvent) {
+        match self.states.get_mut(&event.endpoint_id) {
+            Some(events) => events.push(event.clone()),
+            None => drop(self.states.insert(event.endpoint_id.clone(), vec![event.clone()])),
+        }
+    }
+
+    pub(super) fn node_event(&mut self, event: &NodeEvent) {
+        self.nodes.push(event.clone());
+    }
+
+    /// To be called once, when every record is in.
+    pub(super) fn ready(&mut self) {
+        for events in self.states.values_mut() {
+            events.sort_by_key(|event| event.seq);
+        }
+        self.nodes.sort_by_key(|event| event.seq);
+        for event in self.nodes.iter().filter(|event| event.event == NodeEventKind::Step) {
+            let back = Duration::from_ms(event.size_ms.min(0).unsigned_abs());
+            if !back.is_zero() {
+                let steps = self.setbacks.entry(event.node.clone()).or_default();
+                let before = steps.last().map_or(Duration::ZERO, |(_, sum)| *sum);
+                steps.push((event.seq, before + back));
+            }
+        }
+        self.down = self.downtime();
+    }
+
+    fn downtime(&self) -> Vec<Span> {
+        // Where no node says anything, nothing is known of downtime and nothing is excused by it.
+        let mut since = self.nodes.first().map(|_| Instant::from_unix_ms(i64::MIN));
+        let (mut up, mut spans) = (BTreeSet::new(), Vec::new());
+        for event in &self.nodes {
+            let at = self.axis(&event.node, event.seq, event.at);
+            match event.event {
+                NodeEventKind::Up => {
+                    spans.extend(since.take().map(|from| (from, at)));
+                    up.insert(event.node.as_str());
+                }
+                NodeEventKind::Down => {
+                    if up.remove(event.node.as_str()) && up.is_empty() {
+                        since = Some(at);
+                    }
+                }
+                NodeEventKind::Step => {}
+            }
+        }
+        spans.extend(since.map(|from| (from, Instant::MAX)));
+        spans
+    }
+
+    pub(super) fn contract(&self, rev: &str) -> Option<Rc<Contract>> {
+        self.contracts.get(rev).cloned()
+    }
+
+    /// The state of an endpoint as a record at `seq` found it, by commit order: timestamps cannot order a claim and a
+    /// drain. `None` where no record says anything of it.
+    pub(super) fn state_at(&self, endpoint: &str, seq: Seq) -> Option<EndpointState> {
+        let events = self.states.get(endpoint)?;
+        let before = events.partition_point(|event| event.seq < seq);
+        events.get(before.checked_sub(1)?).map(|event| event.state)
+    }
+
+    /// True when the endpoint was in that state before the record at `seq`, or came into it at that very moment.
+    pub(super) fn was(&self, endpoint: &str, states: &[EndpointState], seq: Seq, at: Instant) -> bool {
+        let same_moment = |event: &EndpointEvent| event.at == at && states.contains(&event.state);
+        self.state_at(endpoint, seq).is_some_and(|state| states.contains(&state))
+            || self.states.get(endpoint).is_some_and(|events| events.iter().any(same_moment))
+    }
+
+    /// Stretches in which nothing may be sent to this endpoint: it is not active, or no node is up. In order, joined.
+    pub(super) fn closed(&self, endpoint: &str) -> Vec<Span> {
+        let mut spans = self.down.clone();
+        let events = self.states.get(endpoint).map_or(&[][..], Vec::as_slice);
+        for (n, event) in events.iter().enumerate() {
+            if event.state != EndpointState::Active {
+                let next = events.get(n + 1).map_or(Instant::MAX, |next| self.common_axis(next));
+                spans.push((self.common_axis(event), next));
+            }
+        }
+        spans.sort_unstable();
+        let mut joined: Vec<Span> = Vec::new();
+        for (from, to) in spans {
+            match joined.last_mut() {
+                Some((_, end)) if *end >= from => *end = to.max(*end),
+                _ => joined.push((from, to)),
+            }
+        }
+        joined
+    }
+
+    /// A node's clock reading on an axis that is not set back: by how far the clock was set back before, it is later.
+    pub(super) fn axis(&self, node: &str, seq: Seq, at: Instant) -> Instant {
+        let Some(steps) = self.setbacks.get(node) else {
+            return at;
+        };
+        let before = steps.partition_point(|(step, _)| *step < seq);
+        let back = before.checked_sub(1).and_then(|last| steps.get(last));
+        at + back.map_or(Duration::ZERO, |(_, sum)| *sum)
+    }
+
+    /// Endpoint events name no node: where only one node's clock was set back, it is taken to be that one's.
+    fn common_axis(&self, event: &EndpointEvent) -> Instant {
+        let mut nodes = self.setbacks.keys();
+        match (nodes.next(), nodes.next()) {
+            (Some(only), None) => self.axis(only, event.seq, event.at),
+            _ => event.at,
+        }
+    }
+
+    fn forward_steps(&self, node: &str) -> impl Iterator<Item = (Seq, Instant, Duration)> {
+        self.nodes
+            .iter()
+            .filter(move |event| event.event == NodeEventKind::Step && event.size_ms > 0 && event.node == node)
+            .map(|event| (event.seq, event.at, Duration::from_ms(event.size_ms.unsigned_abs())))
+    }
+
+    /// Time that the wall clock skipped at most between two moments: it never passed, and nobody was late in it.
+    pub(super) fn skipped_at_most(&self, node: &str, from: Instant, to: Instant) -> Duration {
+        let within = |(_, at, size): &(Seq, Instant, Duration)| *at > from && *at - *size <= to;
+        self.forward_steps(node)
+            .filter(within)
+            .fold(Duration::ZERO, |sum, (.., size)| sum + size)
+    }
+
+    /// Time that the wall clock skipped for certain between a moment and the start of the attempt at `seq`.
+    pub(super) fn skipped_for_certain(&self, node: &str, from: Instant, seq: Seq, start: Instant) -> Duration {
+        let within = |(step, at, size): &(Seq, Instant, Duration)| *step < seq && *at - *size >= from && *at <= start;
+        self.forward_steps(node)
+            .filter(within)
+            .fold(Duration::ZERO, |sum, (.., size)| sum + size)
+    }
+}
