@@ -103,14 +103,6 @@ impl Client {
         self.read(request.call())
     }
 
-    pub(crate) fn delete(&self, path: &str) -> Result<Value> {
-        let request = self
-            .agent
-            .delete(self.url(path))
-            .header("authorization", self.bearer());
-        self.read(request.call())
-    }
-
     pub(crate) fn post(&self, path: &str, body: &impl Serialize) -> Result<Value> {
         self.post_with(path, body, None)
     }
@@ -146,7 +138,7 @@ impl Client {
             }
             match page["iterator"].as_str() {
                 Some(next) if page["done"] == Value::Bool(false) => {
-                    from = format!("&iterator={}", escape(next))
+                    from = format!("&iterator={}", escape(next));
                 }
                 _ => return Ok(rows),
             }

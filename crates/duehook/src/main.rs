@@ -1,6 +1,8 @@
 //! The `duehook` binary. One file a command in `cmd/`; this one reads the command line and maps exit codes.
 
 mod client;
+// Every command takes its arguments whole: one signature, whether or not it gives parts of them away.
+#[allow(clippy::needless_pass_by_value)]
 mod cmd;
 mod config;
 mod exit;

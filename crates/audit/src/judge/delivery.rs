@@ -7,7 +7,7 @@ use super::endpoint::Paced;
 use super::finding::{Finding, Findings, Kind};
 use super::receiver::Seen;
 use contract::ledger::{AttemptRecord, DeliveryEvent, DeliveryEventKind, Outcome};
-use contract::model::{Contract, StatusSet};
+use contract::model::{Anchor, Contract, StatusSet};
 use contract::{Duration, Instant};
 use std::io;
 use std::rc::Rc;
@@ -140,7 +140,8 @@ impl DeliveryScan<'_> {
         let axis = |one: &AttemptRecord, at| self.context.axis(&one.node, one.seq, at);
         let start = axis(row, row.started_at);
         // A wait that runs from the end is exact to the millisecond; others can touch within one.
-        let exact = before.last().is_some_and(|last| row.due_at >= last.ended_at.unwrap_or(Instant::MAX));
+        let from_end = |contract: Rc<Contract>| contract.retry.anchor == Anchor::End;
+        let exact = self.context.contract(&row.retry_rev).is_some_and(from_end);
         let room = if exact { Duration::ZERO } else { ROUNDING };
         let crossed = before.iter().find_map(|one| match one.ended_at {
             None => Some(format!("attempt {} has not ended", one.attempt_no)),

@@ -116,7 +116,10 @@ impl Cycle {
         };
         slot.lane.disown(due.key);
         let until = match (&settle.next, settled) {
-            (_, Settled::Stale) | (Next::Succeeded, _) => return,
+            // Somebody moved it, or this settle was written before and its answer lost: what it waits for is not
+            // known here.
+            (_, Settled::Stale) => return self.on_look(key),
+            (Next::Succeeded, _) => return,
             (_, Settled::Dead(reason)) => return self.shared.counters.dead(reason),
             (Next::Dead { reason, .. }, Settled::Done) => return self.shared.counters.dead(*reason),
             (Next::Retry { due_at, due_boot, .. }, Settled::Done) => Until {

@@ -106,7 +106,7 @@ async fn the_failure_clock_is_each_endpoints_own_and_outlives_the_process() {
     let mut world = World::new(&limit_of_an_hour()).await;
     let a = world
         .endpoint_with("a.example", |fields| {
-            fields.event_types = Some(vec!["order.paid".to_owned()])
+            fields.event_types = Some(vec!["order.paid".to_owned()]);
         })
         .await
         .key;
@@ -145,7 +145,8 @@ async fn disable_on_fires_at_the_first_such_answer() {
         (event.by.as_str(), event.why.as_deref()),
         ("engine", Some("answered 410 (disable_on)"))
     );
-    assert_eq!(world.delivery(id).await.reason.as_deref(), Some("terminal"));
+    let delivery = world.until_state(id, DeliveryState::Dead).await;
+    assert_eq!(delivery.reason.as_deref(), Some("terminal"));
     let delivery = world.until_state(waiting, DeliveryState::Dead).await;
     assert_eq!(delivery.reason.as_deref(), Some("endpoint_disabled"));
     assert_eq!(world.engine.stats().disabled_endpoints, 1);

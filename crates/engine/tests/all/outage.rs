@@ -20,7 +20,8 @@ async fn faulty() -> (World, Arc<Faulty>) {
     // The loop knows the endpoint before the story begins.
     let id = world.send().await;
     world.call().await.answer(200);
-    world.until_state(id, DeliveryState::Succeeded).await;
+    let written = || async { world.engine.stats().committed_settles == 1 };
+    until(written).await.unwrap();
     (world, store)
 }
 
@@ -150,8 +151,6 @@ async fn an_accept_whose_answer_is_lost_is_delivered_all_the_same() {
     let id = message.id;
     assert!(world.engine.accept(message).await.is_err());
     store.set(Mood::Well);
-    // The next commit notices that something is in doubt.
-    world.settle_down().await;
     pass_time_until(&world, || async {
         world
             .rows(id)

@@ -201,7 +201,7 @@ async fn endpoints_that_time_out_may_not_take_the_last_half_of_all_slots() {
     assert_eq!(world.waiting_calls(), 2);
     world
         .endpoint_with("healthy.example", |fields| {
-            fields.channels = Some(vec!["fast".to_owned()])
+            fields.channels = Some(vec!["fast".to_owned()]);
         })
         .await;
     let mut fast = world.message();
