@@ -18,7 +18,7 @@ async fn faulty() -> (World, Arc<Faulty>) {
     let mut world = World::over(dir, store.clone(), &contract(&[]), options()).await;
     world.endpoint("a.example").await;
     // The loop knows the endpoint before the story begins.
-    let id = world.send().await;
+    let _id = world.send().await;
     world.call().await.answer(200);
     let written = || async { world.engine.stats().committed_settles == 1 };
     until(written).await.unwrap();

@@ -40,6 +40,11 @@ impl Checkpointer {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn pages(&self) -> i32 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
     /// Ends the thread.
     pub(super) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);

@@ -28,6 +28,8 @@ mod rows;
 mod settle;
 mod stats;
 mod store;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use open::{OpenError, Options};
@@ -70,10 +72,20 @@ impl SqliteStore {
     ///
     /// See [`OpenError`]; nothing was changed then.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Arc<Self>, OpenError> {
-        let path = open::canonical(path.as_ref())?;
+        Self::open_prepared(path.as_ref(), options, |_| {})
+    }
+
+    /// The same with a last word on the writer's connection, for tests that take its room away.
+    fn open_prepared(
+        path: &Path,
+        options: Options,
+        prepare: impl FnOnce(&Connection),
+    ) -> Result<Arc<Self>, OpenError> {
+        let path = open::canonical(path)?;
         let lock = open::Lock::take(&path)?;
         let mut conn = open::writer(&path)?;
         migrate::run(&mut conn, &path, migrate::MIGRATIONS)?;
+        prepare(&conn);
         let unfit = |error: &dyn std::fmt::Display| OpenError::Unfit {
             path: path.clone(),
             reason: error.to_string(),

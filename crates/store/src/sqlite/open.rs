@@ -345,3 +345,67 @@ fn log_is_empty(path: &Path) -> bool {
     name.push("-wal");
     std::fs::metadata(name).map_or(true, |log| log.len() == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_durability_rests_on_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let conn = writer(&path).unwrap();
+        for (pragma, expected) in [
+            ("synchronous", 2),
+            ("page_size", 8192),
+            ("foreign_keys", 1),
+            ("wal_autocheckpoint", 0),
+        ] {
+            let found: i64 = conn.pragma_query_value(None, pragma, |row| row.get(0)).unwrap();
+            assert_eq!(found, expected, "{pragma}");
+        }
+        let mode: String = conn
+            .pragma_query_value(None, "journal_mode", |row| row.get(0))
+            .unwrap();
+        assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn a_setting_that_did_not_take_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        for (pragma, value, named) in [
+            (
+                "synchronous",
+                "normal",
+                "PRAGMA synchronous is 1 after it was set, expected 2",
+            ),
+            ("foreign_keys", "off", "PRAGMA foreign_keys is 0"),
+            ("wal_autocheckpoint", "1000", "PRAGMA wal_autocheckpoint is 1000"),
+        ] {
+            let conn = writer(&path).unwrap();
+            conn.execute_batch(&format!("PRAGMA {pragma} = {value}")).unwrap();
+            let error = check_settings(&conn, &path).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        let conn = Connection::open(folder.path().join("other.db")).unwrap();
+        let error = check_settings(&conn, &path).unwrap_err().to_string();
+        assert!(error.contains("journal_mode is delete, expected wal"), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_a_log_is_read_where_nothing_can_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b%?#.db");
+        writer(&path)
+            .unwrap()
+            .execute_batch("CREATE TABLE t (x); PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        let conn = connect_immutable(&path).unwrap();
+        let tables: i64 = conn
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(tables, 1);
+        assert!(log_is_empty(&path));
+    }
+}

@@ -209,6 +209,12 @@ impl Queue {
         handed.take().ok_or_else(closed)
     }
 
+    /// Commands that wait.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.max_capacity() - self.0.capacity()
+    }
+
     pub(super) fn downgrade(&self) -> WeakQueue {
         WeakQueue(self.0.downgrade())
     }

@@ -1,5 +1,7 @@
 //! The embedded backend against the law of stores, and what is its own: files, settings, faults.
 
+mod export;
+mod files;
 mod sqlite;
 
 mod conformance {
