@@ -31,6 +31,7 @@ fn spawn(binary: &Path, args: &[String]) -> Result<Child> {
     Command::new(binary)
         .args(args)
         .env("DUEHOOK_TOKEN", TOKEN)
+        .env("DUEHOOK_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
