@@ -22,7 +22,7 @@ mod report;
 mod sort;
 
 pub use finding::{Finding, Kind};
-pub use folder::{judge_folder, write_folder};
+pub use folder::{judge_folder, read_folder, read_receiver};
 pub use memory::Ledger;
 pub use report::{Judged, Report};
 

@@ -158,12 +158,17 @@ impl<'a> Judge<'a, '_> {
         }
         if index > 0 {
             self.wait(self.delivery.attempts[index - 1], attempt, &contract);
-        } else if let Some(opened) = self.opened().filter(|opened| attempt.started_at < opened.at) {
-            self.breach(
-                Kind::TooEarly,
-                &format!("started before it was opened at {}", opened.at),
-                row,
-            );
+        } else if let Some(opened) = self.opened() {
+            if attempt.started_at < opened.at {
+                let text = format!("started before it was opened at {}", opened.at);
+                self.breach(Kind::TooEarly, &text, row);
+            } else if attempt.due_at > opened.at {
+                let text = format!(
+                    "a first attempt due {} after it was opened",
+                    attempt.due_at.since(opened.at)
+                );
+                self.breach(Kind::WaitTooLong, &text, row);
+            }
         }
         self.lateness(attempt, &contract);
     }
@@ -327,9 +332,12 @@ impl<'a> Judge<'a, '_> {
         let late = attempt.started_at.since(attempt.due_at);
         let excused = self.excused(attempt.due_at, attempt.started_at);
         if late.saturating_sub(excused) > contract.retry.late_after
-            && !self
-                .pace
-                .busy(self.id.1, attempt.due_at, attempt.started_at - ROUNDING)
+            && !self.pace.busy(
+                self.id.1,
+                attempt.due_at,
+                attempt.started_at - ROUNDING,
+                &contract.endpoint,
+            )
         {
             let text = format!("started {late} after it was due, {excused} of it excused");
             self.breach(Kind::Overdue, &text, &attempt.attempt_id);
@@ -480,7 +488,11 @@ impl<'a> Judge<'a, '_> {
             .as_of
             .since(due)
             .saturating_sub(self.excused(due, self.facts.as_of));
-        if late > contract.retry.late_after && !self.pace.busy(self.id.1, due, self.facts.as_of) {
+        if late > contract.retry.late_after
+            && !self
+                .pace
+                .busy(self.id.1, due, self.facts.as_of, &contract.endpoint)
+        {
             self.breach(
                 Kind::Abandoned,
                 &format!("due at {due} and not tried, {late} unexcused"),

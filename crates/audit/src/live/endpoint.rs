@@ -2,6 +2,7 @@
 
 use super::{Facts, Finding, Kind, Ledger};
 use contract::ledger::{AttemptRecord, EndpointState};
+use contract::model::EndpointClauses;
 use contract::{Instant, Seq};
 use std::collections::HashMap;
 
@@ -9,13 +10,20 @@ use std::collections::HashMap;
 pub(super) struct Pace<'a>(HashMap<&'a str, Vec<&'a AttemptRecord>>);
 
 impl<'a> Pace<'a> {
-    /// Was the endpoint at work between these moments: an attempt started or was in flight?
-    pub(super) fn busy(&self, endpoint: &str, from: Instant, to: Instant) -> bool {
-        self.0.get(endpoint).is_some_and(|attempts| {
-            attempts
-                .iter()
-                .any(|attempt| attempt.started_at <= to && attempt.ended_at.is_none_or(|end| end >= from))
-        })
+    /// Did the endpoint's limits keep others waiting between these moments: its in-flight window was full at either
+    /// end, or it is paced and something started between them?
+    pub(super) fn busy(&self, endpoint: &str, from: Instant, to: Instant, clauses: &EndpointClauses) -> bool {
+        let attempts = self.0.get(endpoint).map_or(&[][..], Vec::as_slice);
+        let window = usize::try_from(clauses.in_flight).unwrap_or(usize::MAX);
+        let open = |at: Instant| {
+            let is_open = |attempt: &&&AttemptRecord| {
+                attempt.started_at <= at && attempt.ended_at.is_none_or(|end| end >= at)
+            };
+            attempts.iter().filter(is_open).count()
+        };
+        let paced = !clauses.min_gap.is_zero() || clauses.rate.is_some();
+        let started = |attempt: &&AttemptRecord| attempt.started_at >= from && attempt.started_at <= to;
+        open(from) >= window || open(to) >= window || (paced && attempts.iter().any(started))
     }
 }
 

@@ -6,6 +6,7 @@ mod connector;
 mod delivering;
 mod failing;
 mod faulty;
+mod live;
 mod outage;
 mod pacing;
 mod recovery;

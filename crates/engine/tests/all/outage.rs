@@ -126,6 +126,8 @@ async fn a_claim_whose_answer_is_lost_is_found_as_an_orphan() {
     let id = world.send().await;
     world.call().await.answer(500);
     world.until_state(id, DeliveryState::Pending).await;
+    let written = || async { world.engine.stats().committed_settles == 2 };
+    until(written).await.unwrap();
     store.set(Mood::Forgetful);
     world.advance(10_000);
     world.until_state(id, DeliveryState::Sending).await;
