@@ -23,5 +23,7 @@ pub(crate) fn new_secret() -> std::io::Result<String> {
 
 /// Whether a custom header can be set, or why not.
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
-    check_custom_header(name, value).map(drop).map_err(|error| error.to_string())
+    check_custom_header(name, value)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }

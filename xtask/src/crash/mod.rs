@@ -228,5 +228,8 @@ pub(crate) fn run(args: &Args) -> Result {
         args.kills, args.seed
     );
     println!("RESULT: {}", if found.is_empty() { "OK" } else { "BAD" });
+    if !found.is_empty() {
+        println!("store, logs and ledger are kept in {}", dir.keep().display());
+    }
     none_of(&found)
 }
