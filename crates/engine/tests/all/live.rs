@@ -139,7 +139,7 @@ async fn by_the_receivers_own_log_nothing_is_lost_early_or_twice() {
     }
     let how = engine.shutdown(contract::Duration::from_secs(10)).await;
     assert!(how.in_time && how.settled);
-    let log = log.lock().unwrap();
+    let log = std::mem::take(&mut *log.lock().unwrap());
     for id in ids {
         let seen = &log[&id.to_string()];
         assert_eq!(seen.len(), 2, "one request an attempt");
