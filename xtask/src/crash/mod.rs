@@ -62,7 +62,7 @@ terminal = ["410"]
 [endpoint]
 min_gap = "0s"
 rate = "none"
-in_flight = 64
+in_flight = 8
 timeout = "5s"
 disable_after = "never"
 disable_on = ["410"]
