@@ -32,7 +32,9 @@ struct Gate {
 
 impl StartGate for Gate {
     fn try_reserve(&self, _: EndpointKey, _: &NewMessage) -> Option<Start> {
-        if let Some(hold) = self.hold.lock().unwrap().take() {
+        // The lock is free again before the wait.
+        let hold = self.hold.lock().unwrap().take();
+        if let Some(hold) = hold {
             let _ = hold.recv();
         }
         self.reserved.fetch_add(1, Ordering::SeqCst);
@@ -209,8 +211,7 @@ async fn a_full_queue_refuses_new_messages_and_makes_the_engine_wait() {
     );
 }
 
-/// A full disk: nothing is acknowledged, reservations are given back, reads work, and once there is room again the
-/// same store goes on.
+/// A full disk: nothing is acknowledged, reads work, and once there is room again the same store goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_full_disk_is_an_outage_that_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -237,11 +238,6 @@ async fn a_full_disk_is_an_outage_that_ends() {
     assert_eq!(endpoints.len(), 1, "reads work");
     let counts = world.store.counts().await.unwrap();
     assert_eq!(usize::try_from(counts.sending).unwrap(), taken);
-    let reserved = world.gate.reserved.load(Ordering::SeqCst);
-    assert_eq!(
-        (reserved, world.gate.released.load(Ordering::SeqCst)),
-        (taken + 1, 1)
-    );
     assert!(matches!(
         world.accept(20_000).await,
         Err(StoreError::Unavailable { .. })
@@ -257,6 +253,49 @@ async fn a_full_disk_is_an_outage_that_ends() {
         .unwrap();
     world.accept(20_000).await.unwrap();
     assert_eq!(world.store.counts().await.unwrap().sending, counts.sending + 1);
+}
+
+/// A commit that fails takes its neighbours with it: each is told, and what the gate reserved is given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_failed_commit_gives_reservations_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(open(&folder.path().join("s.db"), Options::default())).await;
+    let (release, hold) = mpsc::channel();
+    *world.gate.hold.lock().unwrap() = Some(hold);
+    let (store, message, gate) = (world.store.clone(), world.message(1), world.gate.clone());
+    let accepting = tokio::spawn(async move { store.accept(message, gate).await });
+    while world.gate.hold.lock().unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+    let store = world.store.clone();
+    let failing = tokio::spawn(async move {
+        let busy = ffi::Error::new(ffi::SQLITE_BUSY);
+        let fail = move |_: &mut super::Work<'_>| -> Result<(), Fault> {
+            Err(rusqlite::Error::SqliteFailure(busy, None).into())
+        };
+        store.write(fail).await
+    });
+    while world.store.queue().unwrap().len() < 1 {
+        tokio::task::yield_now().await;
+    }
+    release.send(()).unwrap();
+    assert!(matches!(
+        accepting.await.unwrap(),
+        Err(StoreError::Unavailable { .. })
+    ));
+    assert!(matches!(
+        failing.await.unwrap(),
+        Err(StoreError::Unavailable { .. })
+    ));
+    let gate = &world.gate;
+    assert_eq!(
+        (
+            gate.reserved.load(Ordering::SeqCst),
+            gate.released.load(Ordering::SeqCst)
+        ),
+        (1, 1)
+    );
+    assert_eq!(world.store.counts().await.unwrap().sending, 0);
 }
 
 /// What the writer knows is what the database holds: a commit that failed leaves no trace in it.
