@@ -5,7 +5,7 @@
 use super::codes::{self, int, size, state};
 use super::fault::{Fault, Outcome, is_taken, unavailable};
 use super::rows;
-use super::settle::{Begin, begin};
+use super::settle::{WRITES_INTENT, begin};
 use super::writer::Work;
 use crate::{
     Accepted, Claimed, ContractKey, DeliveryKey, Due, EndpointKey, Message, NewMessage, Start, StartGate,
@@ -286,14 +286,13 @@ fn insert_open(
 
 /// With its first attempt written as started, in the same commit.
 fn insert_sending(work: &mut Work<'_>, row: &Opening, mono: i64, due: Due, start: Start) -> Outcome<Claimed> {
-    match begin(work, &due, start)? {
-        Begin::Written => {
-            let started = start.started_at.as_unix_ms();
-            insert_open(work, row, Some(mono), state::SENDING, 1, Some(started))?;
-            work.known.tally.sending += 1;
-        }
-        #[cfg(feature = "bug-intent-not-written")]
-        Begin::KeptInHand => insert_pending(work, row, Some(mono))?,
+    begin(work, &due, start)?;
+    if WRITES_INTENT {
+        let started = start.started_at.as_unix_ms();
+        insert_open(work, row, Some(mono), state::SENDING, 1, Some(started))?;
+        work.known.tally.sending += 1;
+    } else {
+        insert_pending(work, row, Some(mono))?;
     }
     Ok(super::settle::claimed(due, AttemptNo::FIRST, start))
 }

@@ -5,10 +5,10 @@
 
 use super::codes;
 use super::fault::{Fault, Outcome};
-use crate::{AppKey, ContractKey, Counts, EndpointKey};
+use crate::{AppKey, ContractKey, Counts, DeliveryKey, EndpointKey};
 use contract::ledger::EndpointState;
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// An endpoint, as far as writing needs it.
 #[derive(Clone, Debug)]
@@ -62,9 +62,8 @@ pub(super) struct Registry {
     pub(super) node: Option<Node>,
     apps: HashMap<AppKey, Group>,
     targets: BTreeMap<EndpointKey, Target>,
-    /// Claims that the compiled-in fault keeps to itself.
-    #[cfg(feature = "bug-intent-not-written")]
-    pub(super) in_hand: std::collections::HashSet<crate::DeliveryKey>,
+    /// Claims that a compiled-in fault keeps to itself; empty without it.
+    pub(super) in_hand: HashSet<DeliveryKey>,
 }
 
 /// The node that owns the store.

@@ -18,30 +18,17 @@ use contract::ledger::{DeadReason, EndpointState, Outcome as End, Trigger};
 use contract::{AttemptNo, BootInstant, Duration, Instant};
 use rusqlite::OptionalExtension;
 
-/// What became of writing down a start.
-pub(super) enum Begin {
-    /// It stands in the transaction.
-    Written,
-    /// The compiled-in fault: known to this process alone.
-    #[cfg(feature = "bug-intent-not-written")]
-    KeptInHand,
-}
+/// False with a fault compiled in, for tests alone: a claim is then known to this process and not to the store.
+pub(super) const WRITES_INTENT: bool = !cfg!(feature = "bug-intent-not-written");
 
 /// Writes the attempt that follows `due` as started.
-pub(super) fn begin(work: &mut Work<'_>, due: &Due, start: Start) -> Outcome<Begin> {
-    #[cfg(feature = "bug-intent-not-written")]
-    {
-        let _ = work.next_seq();
-        work.known.in_hand.insert(due.key);
-        let _ = start;
-        return Ok(Begin::KeptInHand);
+pub(super) fn begin(work: &mut Work<'_>, due: &Due, start: Start) -> Outcome<()> {
+    let seq = work.next_seq();
+    if WRITES_INTENT {
+        return insert_attempt(work, due, start, seq);
     }
-    #[cfg(not(feature = "bug-intent-not-written"))]
-    {
-        let seq = work.next_seq();
-        insert_attempt(work, due, start, seq)?;
-        Ok(Begin::Written)
-    }
+    work.known.in_hand.insert(due.key);
+    Ok(())
 }
 
 fn insert_attempt(work: &mut Work<'_>, due: &Due, start: Start, seq: i64) -> Outcome<()> {
@@ -102,11 +89,12 @@ pub(super) fn claim(work: &mut Work<'_>, claim: Claim) -> Outcome<Result<Claimed
     if !work.known.may_send(due.endpoint) {
         return Ok(Err(NotClaimed::Held)); // I4
     }
-    #[cfg(feature = "bug-intent-not-written")]
-    if work.known.in_hand.contains(&due.key) {
-        return Ok(Err(NotClaimed::Moved));
-    }
-    if !take(work, &due, start)? {
+    let taken = if WRITES_INTENT {
+        move_to_sending(work, &due, start)?
+    } else {
+        !work.known.in_hand.contains(&due.key) && is_pending(work, &due)?
+    };
+    if !taken {
         return Ok(Err(NotClaimed::Moved));
     }
     begin(work, &due, start)?;
@@ -114,14 +102,8 @@ pub(super) fn claim(work: &mut Work<'_>, claim: Claim) -> Outcome<Result<Claimed
     Ok(Ok(claimed(due, attempt_no, start)))
 }
 
-#[cfg(not(feature = "bug-intent-not-written"))]
-fn take(work: &mut Work<'_>, due: &Due, start: Start) -> Outcome<bool> {
-    move_to_sending(work, due, start)
-}
-
-/// The fault looks and does not write.
-#[cfg(feature = "bug-intent-not-written")]
-fn take(work: &mut Work<'_>, due: &Due, _: Start) -> Outcome<bool> {
+/// What the fault looks at and does not write.
+fn is_pending(work: &Work<'_>, due: &Due) -> Outcome<bool> {
     let sql = "SELECT 1 FROM delivery WHERE key = ? AND state = 2 AND attempts = ?";
     Ok(work
         .conn
@@ -154,8 +136,7 @@ fn move_to_sending(work: &mut Work<'_>, due: &Due, start: Start) -> Outcome<bool
 
 /// Completes an attempt and moves its delivery.
 pub(super) fn settle(work: &mut Work<'_>, settle: &Settle) -> Outcome<Settled> {
-    #[cfg(feature = "bug-intent-not-written")]
-    if work.known.in_hand.remove(&settle.claimed.due.key) {
+    if !WRITES_INTENT && work.known.in_hand.remove(&settle.claimed.due.key) {
         if settle.next == Next::Released {
             return Ok(Settled::Done);
         }

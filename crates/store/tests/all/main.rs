@@ -1,5 +1,7 @@
 //! The embedded backend against the law of stores, and what is its own: files, settings, faults.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
 mod export;
 mod files;
 mod sqlite;
