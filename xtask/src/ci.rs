@@ -17,7 +17,7 @@ struct Stage {
 const STAGES: &[Stage] = &[
     Stage {
         name: "tools",
-        budget_s: 145,
+        budget_s: 130,
         run: install_tools,
     },
     Stage {
@@ -77,7 +77,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         name: "image",
-        budget_s: 20,
+        budget_s: 35,
         run: image::run,
     },
     Stage {
