@@ -4,5 +4,8 @@
 //! written from `spec/` a second time, so that an error in the scheduler has no twin here. It reads facts with a
 //! reader of its own. Cannot judge is an error and never a clean report (I7).
 
-pub mod live;
+mod facts;
+pub mod judge;
 pub mod waits;
+
+pub use facts::FactsError;

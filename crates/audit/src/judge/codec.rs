@@ -64,7 +64,9 @@ impl<'a> Reader<'a> {
 
 fn place<T: PartialEq>(all: &[T], value: &T) -> u8 {
     let place = all.iter().position(|one| one == value);
-    place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX)
+    place
+        .and_then(|place| u8::try_from(place).ok())
+        .unwrap_or(u8::MAX)
 }
 
 fn at_place<T: Copy>(all: &[T], place: u8) -> Option<T> {
@@ -84,7 +86,9 @@ pub(super) fn write_attempt(row: &AttemptRecord) -> Vec<u8> {
     out.instant(row.due_at);
     out.instant(row.started_at);
     out.option(row.ended_at, Writer::instant);
-    out.option(row.outcome, |out, outcome| out.byte(place(Outcome::ALL, &outcome)));
+    out.option(row.outcome, |out, outcome| {
+        out.byte(place(Outcome::ALL, &outcome))
+    });
     out.option(row.status, |out, status| out.number(status.into()));
     out.option(row.error.as_deref(), Writer::text);
     out.option(row.retry_after.as_deref(), Writer::text);

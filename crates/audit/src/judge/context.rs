@@ -5,14 +5,14 @@ use super::finding::{Finding, Findings, Kind};
 use contract::ledger::{ContractRecord, EndpointEvent, EndpointState, NodeEvent, NodeEventKind};
 use contract::{Contract, Duration, Instant, Seq};
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A stretch of time, its end not included.
 pub(super) type Span = (Instant, Instant);
 
 #[derive(Default)]
 pub(super) struct Context {
-    contracts: HashMap<String, Rc<Contract>>,
+    contracts: HashMap<String, Arc<Contract>>,
     states: HashMap<String, Vec<EndpointEvent>>,
     nodes: Vec<NodeEvent>,
     /// Stretches in which no node was up.
@@ -25,14 +25,21 @@ impl Context {
     pub(super) fn contract_record(&mut self, record: &ContractRecord, findings: &mut Findings) {
         let wrong = match Contract::from_canonical(&record.canonical) {
             Ok(contract) if contract::revision_of(&record.canonical) == record.rev => {
-                self.contracts.insert(record.rev.clone(), Rc::new(contract));
+                self.contracts.insert(record.rev.clone(), Arc::new(contract));
                 return;
             }
-            Ok(_) => format!("its text has the revision {}", contract::revision_of(&record.canonical)),
+            Ok(_) => format!(
+                "its text has the revision {}",
+                contract::revision_of(&record.canonical)
+            ),
             Err(error) => error.to_string(),
         };
         let text = format!("contract {}: {wrong}", record.rev);
-        findings.add(Finding::new(Kind::UnknownContract, text, vec![record.rev.clone()]));
+        findings.add(Finding::new(
+            Kind::UnknownContract,
+            text,
+            vec![record.rev.clone()],
+        ));
     }
 
     pub(super) fn endpoint_event(&mut self, event: &EndpointEvent) {
@@ -52,7 +59,11 @@ impl Context {
             events.sort_by_key(|event| event.seq);
         }
         self.nodes.sort_by_key(|event| event.seq);
-        for event in self.nodes.iter().filter(|event| event.event == NodeEventKind::Step) {
+        for event in self
+            .nodes
+            .iter()
+            .filter(|event| event.event == NodeEventKind::Step)
+        {
             let back = Duration::from_ms(event.size_ms.min(0).unsigned_abs());
             if !back.is_zero() {
                 let steps = self.setbacks.entry(event.node.clone()).or_default();
@@ -86,7 +97,7 @@ impl Context {
         spans
     }
 
-    pub(super) fn contract(&self, rev: &str) -> Option<Rc<Contract>> {
+    pub(super) fn contract(&self, rev: &str) -> Option<Arc<Contract>> {
         self.contracts.get(rev).cloned()
     }
 
@@ -101,8 +112,12 @@ impl Context {
     /// True when the endpoint was in that state before the record at `seq`, or came into it at that very moment.
     pub(super) fn was(&self, endpoint: &str, states: &[EndpointState], seq: Seq, at: Instant) -> bool {
         let same_moment = |event: &EndpointEvent| event.at == at && states.contains(&event.state);
-        self.state_at(endpoint, seq).is_some_and(|state| states.contains(&state))
-            || self.states.get(endpoint).is_some_and(|events| events.iter().any(same_moment))
+        self.state_at(endpoint, seq)
+            .is_some_and(|state| states.contains(&state))
+            || self
+                .states
+                .get(endpoint)
+                .is_some_and(|events| events.iter().any(same_moment))
     }
 
     /// Stretches in which nothing may be sent to this endpoint: it is not active, or no node is up. In order, joined.
@@ -111,7 +126,9 @@ impl Context {
         let events = self.states.get(endpoint).map_or(&[][..], Vec::as_slice);
         for (n, event) in events.iter().enumerate() {
             if event.state != EndpointState::Active {
-                let next = events.get(n + 1).map_or(Instant::MAX, |next| self.common_axis(next));
+                let next = events
+                    .get(n + 1)
+                    .map_or(Instant::MAX, |next| self.common_axis(next));
                 spans.push((self.common_axis(event), next));
             }
         }
@@ -148,8 +165,16 @@ impl Context {
     fn forward_steps(&self, node: &str) -> impl Iterator<Item = (Seq, Instant, Duration)> {
         self.nodes
             .iter()
-            .filter(move |event| event.event == NodeEventKind::Step && event.size_ms > 0 && event.node == node)
-            .map(|event| (event.seq, event.at, Duration::from_ms(event.size_ms.unsigned_abs())))
+            .filter(move |event| {
+                event.event == NodeEventKind::Step && event.size_ms > 0 && event.node == node
+            })
+            .map(|event| {
+                (
+                    event.seq,
+                    event.at,
+                    Duration::from_ms(event.size_ms.unsigned_abs()),
+                )
+            })
     }
 
     /// Time that the wall clock skipped at most between two moments: it never passed, and nobody was late in it.
@@ -161,8 +186,15 @@ impl Context {
     }
 
     /// Time that the wall clock skipped for certain between a moment and the start of the attempt at `seq`.
-    pub(super) fn skipped_for_certain(&self, node: &str, from: Instant, seq: Seq, start: Instant) -> Duration {
-        let within = |(step, at, size): &(Seq, Instant, Duration)| *step < seq && *at - *size >= from && *at <= start;
+    pub(super) fn skipped_for_certain(
+        &self,
+        node: &str,
+        from: Instant,
+        seq: Seq,
+        start: Instant,
+    ) -> Duration {
+        let within =
+            |(step, at, size): &(Seq, Instant, Duration)| *step < seq && *at - *size >= from && *at <= start;
         self.forward_steps(node)
             .filter(within)
             .fold(Duration::ZERO, |sum, (.., size)| sum + size)

@@ -10,7 +10,7 @@ use contract::ledger::{AttemptRecord, DeliveryEvent, DeliveryEventKind, Outcome}
 use contract::model::{Anchor, Contract, StatusSet};
 use contract::{Duration, Instant};
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A step of the wall clock up to this size is not in the ledger, and one that is may hold as much of slow drift.
 const UNRECORDED_STEP: Duration = Duration::from_ms(500);
@@ -37,7 +37,7 @@ pub(super) struct DeliveryScan<'a> {
 /// One attempt, and what the contract said of it.
 struct Judged<'a> {
     row: &'a AttemptRecord,
-    contract: Rc<Contract>,
+    contract: Arc<Contract>,
     /// How many were made before it: its place by counting, whatever it calls itself (I5).
     before: &'a [AttemptRecord],
     next: Option<Next>,
@@ -59,19 +59,29 @@ impl DeliveryScan<'_> {
     }
 
     fn attempt_breach(&mut self, kind: Kind, row: &AttemptRecord, text: &str) {
-        self.breach(kind, &format!("attempt {}: {text}", row.attempt_no), &[&row.attempt_id]);
+        self.breach(
+            kind,
+            &format!("attempt {}: {text}", row.attempt_no),
+            &[&row.attempt_id],
+        );
     }
 
     pub(super) fn opened(&self) -> Option<&DeliveryEvent> {
-        self.one.events.iter().find(|event| event.event == DeliveryEventKind::Opened)
+        self.one
+            .events
+            .iter()
+            .find(|event| event.event == DeliveryEventKind::Opened)
     }
 
     pub(super) fn closed(&self) -> Option<&DeliveryEvent> {
-        self.one.events.iter().find(|event| event.event != DeliveryEventKind::Opened)
+        self.one
+            .events
+            .iter()
+            .find(|event| event.event != DeliveryEventKind::Opened)
     }
 
     /// The contract of that revision; where there is none, a finding.
-    pub(super) fn contract(&mut self, rev: &str, row: &str) -> Option<Rc<Contract>> {
+    pub(super) fn contract(&mut self, rev: &str, row: &str) -> Option<Arc<Contract>> {
         let known = self.context.contract(rev);
         if known.is_none() {
             let text = format!("no contract of the ledger has the revision {rev}");
@@ -130,7 +140,10 @@ impl DeliveryScan<'_> {
             let text = format!("attempt {} had succeeded", success.attempt_no);
             self.attempt_breach(Kind::AfterSuccess, row, &text);
         } else if let Some(closed) = self.closed().filter(|closed| closed.seq < row.seq) {
-            let text = format!("claimed at seq {}, {} at seq {}", row.seq, closed.event, closed.seq);
+            let text = format!(
+                "claimed at seq {}, {} at seq {}",
+                row.seq, closed.event, closed.seq
+            );
             let kind = match closed.event {
                 DeliveryEventKind::Succeeded => Kind::AfterSuccess,
                 _ => Kind::StateWithoutEvidence,
@@ -140,7 +153,7 @@ impl DeliveryScan<'_> {
         let axis = |one: &AttemptRecord, at| self.context.axis(&one.node, one.seq, at);
         let start = axis(row, row.started_at);
         // A wait that runs from the end is exact to the millisecond; others can touch within one.
-        let from_end = |contract: Rc<Contract>| contract.retry.anchor == Anchor::End;
+        let from_end = |contract: Arc<Contract>| contract.retry.anchor == Anchor::End;
         let exact = self.context.contract(&row.retry_rev).is_some_and(from_end);
         let room = if exact { Duration::ZERO } else { ROUNDING };
         let crossed = before.iter().find_map(|one| match one.ended_at {
@@ -158,7 +171,9 @@ impl DeliveryScan<'_> {
 
     fn outcome(&mut self, judged: &Judged<'_>) {
         let row = judged.row;
-        let success = row.status.is_some_and(|status| holds(&judged.contract.outcome.success, status));
+        let success = row
+            .status
+            .is_some_and(|status| holds(&judged.contract.outcome.success, status));
         let right = match row.outcome {
             Some(Outcome::Succeeded) => success,
             // A connection can break behind a good status; then there is an error to say so.
@@ -168,9 +183,15 @@ impl DeliveryScan<'_> {
             Some(Outcome::Refused | Outcome::Interrupted) | None => row.status.is_none(),
         };
         if !right {
-            let status = row.status.map_or_else(|| "no status".to_owned(), |status| status.to_string());
+            let status = row
+                .status
+                .map_or_else(|| "no status".to_owned(), |status| status.to_string());
             let outcome = row.outcome.map_or("in flight", Outcome::word);
-            self.attempt_breach(Kind::OutcomeNotInContract, row, &format!("{status} is recorded as {outcome}"));
+            self.attempt_breach(
+                Kind::OutcomeNotInContract,
+                row,
+                &format!("{status} is recorded as {outcome}"),
+            );
         }
     }
 
@@ -183,7 +204,10 @@ impl DeliveryScan<'_> {
         }
         if let Some(last) = judged.before.last() {
             if let Some(status) = self.terminal(last) {
-                let text = format!("attempt {} was answered {status}, which is not retried", last.attempt_no);
+                let text = format!(
+                    "attempt {} was answered {status}, which is not retried",
+                    last.attempt_no
+                );
                 self.attempt_breach(Kind::TooManyAttempts, row, &text);
             } else if judged.next.is_none() && last.ended_at.is_some() {
                 self.attempt_breach(Kind::TooManyAttempts, row, "the schedule had stopped");
@@ -192,7 +216,10 @@ impl DeliveryScan<'_> {
         if let (Some(age), Some(opened)) = (retry.max_age, self.opened().map(|opened| opened.at))
             && row.started_at > opened + age
         {
-            let text = format!("started {} after it was opened, max_age is {age}", row.started_at.since(opened));
+            let text = format!(
+                "started {} after it was opened, max_age is {age}",
+                row.started_at.since(opened)
+            );
             self.attempt_breach(Kind::AfterMaxAge, row, &text);
         }
     }
@@ -206,7 +233,9 @@ impl DeliveryScan<'_> {
 
     fn wait(&mut self, judged: &Judged<'_>) {
         let row = judged.row;
-        let found = row.wait_ms.map_or_else(|| "none".to_owned(), |wait| wait.to_string());
+        let found = row
+            .wait_ms
+            .map_or_else(|| "none".to_owned(), |wait| wait.to_string());
         match &judged.next {
             _ if judged.before.is_empty() && row.wait_ms.is_some() => {
                 let text = format!("a wait of {found} led to a first attempt");
@@ -241,7 +270,10 @@ impl DeliveryScan<'_> {
             None => return Ok(()),
         };
         if row.due_at > due {
-            let text = format!("due at {due} by the contract, {} later by the row", row.due_at.since(due));
+            let text = format!(
+                "due at {due} by the contract, {} later by the row",
+                row.due_at.since(due)
+            );
             self.attempt_breach(Kind::WaitTooLong, row, &text);
         }
         // Time that the wall clock skipped never passed.
@@ -265,7 +297,9 @@ impl DeliveryScan<'_> {
 
     fn early(&mut self, row: &AttemptRecord, next: &Next) {
         let start = row.started_at;
-        let skipped = self.context.skipped_for_certain(&row.node, next.anchor, row.seq, start);
+        let skipped = self
+            .context
+            .skipped_for_certain(&row.node, next.anchor, row.seq, start);
         if start < next.earliest {
             let (kind, why) = if start < next.by_law.min(next.earliest) {
                 (Kind::TooEarly, "")
@@ -300,17 +334,25 @@ impl DeliveryScan<'_> {
             let (Some(first), Some(second)) = (find(&before.attempt_id), find(&row.attempt_id)) else {
                 continue;
             };
-            let Some(contract) = self.context.contract(&row.retry_rev) else { continue };
-            let Some(next) = due::next(&contract, &one.id, &one.attempts[..=place]) else { continue };
+            let Some(contract) = self.context.contract(&row.retry_rev) else {
+                continue;
+            };
+            let Some(next) = due::next(&contract, &one.id, &one.attempts[..=place]) else {
+                continue;
+            };
             // Only a wait that runs from the end can be measured from where the receiver stands.
             if Some(next.anchor) != before.ended_at {
                 continue;
             }
             let wait = next.earliest.since(next.anchor);
-            let due_us = first.answered_us.unwrap_or(first.arrival_us).saturating_add_unsigned(wait.as_ms().saturating_mul(1000));
+            let due_us = first
+                .answered_us
+                .unwrap_or(first.arrival_us)
+                .saturating_add_unsigned(wait.as_ms().saturating_mul(1000));
             if second.arrival_us < due_us {
                 let early = due_us.abs_diff(second.arrival_us);
-                let text = format!("came to the receiver {early} µs early, by its own clock (its wait is {wait})");
+                let text =
+                    format!("came to the receiver {early} µs early, by its own clock (its wait is {wait})");
                 let lines = [first.line, second.line].map(|line| format!("line {line}"));
                 self.breach(
                     Kind::TooEarly,
@@ -323,5 +365,7 @@ impl DeliveryScan<'_> {
 }
 
 pub(super) fn holds(set: &StatusSet, status: u16) -> bool {
-    set.ranges().iter().any(|(low, high)| (*low..=*high).contains(&status))
+    set.ranges()
+        .iter()
+        .any(|(low, high)| (*low..=*high).contains(&status))
 }

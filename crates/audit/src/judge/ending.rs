@@ -29,10 +29,16 @@ impl DeliveryScan<'_> {
             let text = format!("opened {times} times, expected once");
             self.breach(Kind::StateWithoutEvidence, &text, &[&row]);
         }
-        let finals: Vec<&DeliveryEvent> =
-            one.events.iter().filter(|event| event.event != DeliveryEventKind::Opened).collect();
+        let finals: Vec<&DeliveryEvent> = one
+            .events
+            .iter()
+            .filter(|event| event.event != DeliveryEventKind::Opened)
+            .collect();
         if let [first, second, ..] = finals[..] {
-            let text = format!("{} at seq {}, and {} after that", first.event, first.seq, second.event);
+            let text = format!(
+                "{} at seq {}, and {} after that",
+                first.event, first.seq, second.event
+            );
             let rows = [first.seq, second.seq].map(|seq| format!("seq {seq}"));
             self.breach(Kind::StateWithoutEvidence, &text, &[&rows[0], &rows[1]]);
         }
@@ -57,11 +63,18 @@ impl DeliveryScan<'_> {
 
     fn final_event(&mut self, closed: &DeliveryEvent) {
         let one = self.one;
-        let succeeded = one.attempts.iter().find(|row| row.outcome == Some(Outcome::Succeeded));
+        let succeeded = one
+            .attempts
+            .iter()
+            .find(|row| row.outcome == Some(Outcome::Succeeded));
         let row = format!("seq {}", closed.seq);
         match closed.event {
             DeliveryEventKind::Succeeded if succeeded.is_none() => {
-                self.breach(Kind::StateWithoutEvidence, "succeeded, and no attempt did", &[&row]);
+                self.breach(
+                    Kind::StateWithoutEvidence,
+                    "succeeded, and no attempt did",
+                    &[&row],
+                );
             }
             DeliveryEventKind::Dead => match succeeded {
                 Some(success) => {
@@ -90,7 +103,9 @@ impl DeliveryScan<'_> {
             endpoint,
         } = causes;
         if !(attempts || age || terminal || schedule || endpoint) {
-            let text = format!("dead after {made} of {max} attempts, reason {reason}, and nothing had come to an end");
+            let text = format!(
+                "dead after {made} of {max} attempts, reason {reason}, and nothing had come to an end"
+            );
             self.breach(Kind::GaveUpEarly, &text, &[row]);
         }
         let borne_out = match DeadReason::from_word(reason) {
@@ -112,7 +127,10 @@ impl DeliveryScan<'_> {
         let made = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
         let last = attempts.last();
         let next = due::next(contract, &self.one.id, attempts);
-        let limit = self.opened().zip(contract.retry.max_age).map(|(opened, age)| opened.at + age);
+        let limit = self
+            .opened()
+            .zip(contract.retry.max_age)
+            .map(|(opened, age)| opened.at + age);
         let gone = [EndpointState::Disabled, EndpointState::Deleted];
         Causes {
             attempts: made >= contract.retry.max_attempts,
@@ -120,7 +138,9 @@ impl DeliveryScan<'_> {
             age: limit.is_some_and(|limit| closed.at > limit || next.is_some_and(|next| next.latest > limit)),
             terminal: last.is_some_and(|last| self.terminal(last).is_some()),
             schedule: made > 0 && waits::law(contract, RetryNo::new(made)).is_none(),
-            endpoint: self.context.was(&self.one.id.endpoint, &gone, closed.seq, closed.at),
+            endpoint: self
+                .context
+                .was(&self.one.id.endpoint, &gone, closed.seq, closed.at),
         }
     }
 
@@ -137,17 +157,25 @@ impl DeliveryScan<'_> {
             None => return self.in_flight(last, &contract),
             Some(Outcome::Succeeded) => Some("it succeeded".to_owned()),
             Some(_) if made >= contract.retry.max_attempts => Some(format!("it was the last of {made}")),
-            Some(_) => self.terminal(last).map(|status| format!("its answer {status} is not retried")),
+            Some(_) => self
+                .terminal(last)
+                .map(|status| format!("its answer {status} is not retried")),
         };
         let next = due::next(&contract, &self.one.id, &self.one.attempts);
         match (stuck, next) {
             (Some(why), _) => {
-                let text = format!("attempt {} ended, {why}, and no event ends the delivery", last.attempt_no);
+                let text = format!(
+                    "attempt {} ended, {why}, and no event ends the delivery",
+                    last.attempt_no
+                );
                 self.breach(Kind::Abandoned, &text, &[&last.attempt_id]);
                 Ok(())
             }
             (None, None) => {
-                let text = format!("the schedule stops after attempt {}, and no event ends the delivery", last.attempt_no);
+                let text = format!(
+                    "the schedule stops after attempt {}, and no event ends the delivery",
+                    last.attempt_no
+                );
                 self.breach(Kind::Abandoned, &text, &[&last.attempt_id]);
                 Ok(())
             }
@@ -164,12 +192,22 @@ impl DeliveryScan<'_> {
         let paced = self.context.contract(&last.endpoint_rev);
         let timeout = paced.map_or(contract.endpoint.timeout, |paced| paced.endpoint.timeout);
         let name = format!("{}: the end of attempt {}", self.one.id, last.attempt_no);
-        let skipped = self.context.skipped_at_most(&last.node, last.started_at, self.as_of);
-        self.to_come(name, last, last.started_at + timeout + skipped, contract.retry.late_after)
+        let skipped = self
+            .context
+            .skipped_at_most(&last.node, last.started_at, self.as_of);
+        self.to_come(
+            name,
+            last,
+            last.started_at + timeout + skipped,
+            contract.retry.late_after,
+        )
     }
 
     fn never_tried(&mut self) -> io::Result<()> {
-        let Some((at, seq, rev)) = self.opened().map(|opened| (opened.at, opened.seq, opened.retry_rev.clone())) else {
+        let Some((at, seq, rev)) = self
+            .opened()
+            .map(|opened| (opened.at, opened.seq, opened.retry_rev.clone()))
+        else {
             return Ok(());
         };
         let Some(contract) = self.context.contract(&rev) else {
@@ -186,7 +224,13 @@ impl DeliveryScan<'_> {
         self.expected(&late)
     }
 
-    fn to_come(&mut self, name: String, last: &AttemptRecord, due: Instant, late_after: Duration) -> io::Result<()> {
+    fn to_come(
+        &mut self,
+        name: String,
+        last: &AttemptRecord,
+        due: Instant,
+        late_after: Duration,
+    ) -> io::Result<()> {
         let late = Late {
             kind: Kind::Abandoned,
             name,

@@ -14,7 +14,7 @@ use contract::{Duration, Instant, Seq};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Starts are rounded down and ends up: two that touch can seem to overlap by so much.
 const ROUNDING: Duration = Duration::from_ms(1);
@@ -61,12 +61,19 @@ impl Paced {
         out.number(row.seq.get());
         out.text(&row.endpoint_rev);
         out.option(row.ended_at.map(axis), Writer::instant);
-        out.byte(u8::from(!matches!(row.outcome, None | Some(Outcome::Interrupted))));
+        out.byte(u8::from(!matches!(
+            row.outcome,
+            None | Some(Outcome::Interrupted)
+        )));
         self.0.push(&key.0, &out.0)
     }
 
     pub(super) fn late(&mut self, endpoint: &str, late: &Late) -> io::Result<()> {
-        let key = Key::default().text(endpoint).instant(late.due.as_unix_ms()).byte(LATE).number(0);
+        let key = Key::default()
+            .text(endpoint)
+            .instant(late.due.as_unix_ms())
+            .byte(LATE)
+            .number(0);
         let mut out = Writer::default();
         out.byte(LATE);
         out.text(endpoint);
@@ -100,7 +107,11 @@ fn read(bytes: &[u8]) -> Option<(String, Instant, Moment)> {
     } else {
         Moment::Late(Late {
             due: at,
-            kind: if from.byte()? == 1 { Kind::Abandoned } else { Kind::Overdue },
+            kind: if from.byte()? == 1 {
+                Kind::Abandoned
+            } else {
+                Kind::Overdue
+            },
             name: from.text()?,
             row: from.text()?,
             until: from.instant()?,
@@ -180,7 +191,7 @@ struct Sweep<'a> {
     /// The latest start whose moment is sure, and its row.
     sure: VecDeque<(Instant, String)>,
     /// The contract of the latest start.
-    clauses: Option<Rc<Contract>>,
+    clauses: Option<Arc<Contract>>,
     /// How long nothing might start since the sweep began.
     blocked: Duration,
     waiting: BinaryHeap<Reverse<Waiting>>,
@@ -272,7 +283,10 @@ impl<'a> Sweep<'a> {
 
     fn is_blocked(&self) -> bool {
         let closed = self.closed.front().is_some_and(|(from, _)| *from <= self.now);
-        let limit = self.clauses.as_ref().map_or(u32::MAX, |contract| contract.endpoint.in_flight);
+        let limit = self
+            .clauses
+            .as_ref()
+            .map_or(u32::MAX, |contract| contract.endpoint.in_flight);
         closed || self.in_flight.len() >= size(limit) || self.now < self.paced_until()
     }
 
@@ -300,7 +314,10 @@ impl<'a> Sweep<'a> {
             self.window(at, start, &contract.endpoint, findings);
         }
         self.in_flight.push(Reverse(start.end.unwrap_or(Instant::MAX)));
-        let back = contract.as_ref().and_then(|contract| contract.endpoint.rate).map_or(1, |rate| rate.starts);
+        let back = contract
+            .as_ref()
+            .and_then(|contract| contract.endpoint.rate)
+            .map_or(1, |rate| rate.starts);
         self.starts.push_back(at);
         if start.sure {
             self.sure.push_back((at, start.attempt_id.clone()));
@@ -334,11 +351,19 @@ impl<'a> Sweep<'a> {
         if let Some((before, row)) = self.sure.back()
             && at.since(*before) < clauses.min_gap
         {
-            let text = format!("{} after the start before, min_gap is {}", at.since(*before), clauses.min_gap);
+            let text = format!(
+                "{} after the start before, min_gap is {}",
+                at.since(*before),
+                clauses.min_gap
+            );
             self.breach(Kind::MinGap, start, &text, &[row], findings);
         }
         let Some(rate) = clauses.rate else { return };
-        let oldest = self.sure.len().checked_sub(size(rate.starts)).and_then(|oldest| self.sure.get(oldest));
+        let oldest = self
+            .sure
+            .len()
+            .checked_sub(size(rate.starts))
+            .and_then(|oldest| self.sure.get(oldest));
         if let Some((oldest, row)) = oldest
             && at.since(*oldest) < rate.window
         {
@@ -357,7 +382,12 @@ impl<'a> Sweep<'a> {
         if self.in_flight.len() < size(clauses.in_flight) {
             return;
         }
-        let still = self.in_flight.iter().filter(|Reverse(end)| *end > at + ROUNDING).count() + 1;
+        let still = self
+            .in_flight
+            .iter()
+            .filter(|Reverse(end)| *end > at + ROUNDING)
+            .count()
+            + 1;
         if still > size(clauses.in_flight) {
             let text = format!("{still} in flight, the limit is {}", clauses.in_flight);
             self.breach(Kind::InFlight, start, &text, &[], findings);

@@ -18,7 +18,10 @@ pub(super) fn ledger(ids: &mut Sorter, row: &AttemptRecord) -> io::Result<()> {
     out.text(&row.message_id);
     out.text(&row.endpoint_id);
     out.number(row.delivery_no.get().into());
-    let key = Key::default().text(&row.attempt_id).byte(ATTEMPT).number(row.seq.get());
+    let key = Key::default()
+        .text(&row.attempt_id)
+        .byte(ATTEMPT)
+        .number(row.seq.get());
     ids.push(&key.0, &out.0)
 }
 
@@ -66,7 +69,10 @@ pub(super) fn scan(mut ids: Sorted, deliveries: &mut Sorter, findings: &mut Find
         if *what == ATTEMPT {
             let next = read_row(rest).ok_or(io::ErrorKind::InvalidData)?;
             if let Some(row) = row.as_ref().filter(|row| row.id == next.id) {
-                let text = format!("{}: its id stands at seq {} and at seq {}", row.id, row.seq, next.seq);
+                let text = format!(
+                    "{}: its id stands at seq {} and at seq {}",
+                    row.id, row.seq, next.seq
+                );
                 findings.add(Finding::new(Kind::DuplicateAttempt, text, vec![next.id.clone()]));
             }
             row = Some(next);
@@ -76,17 +82,27 @@ pub(super) fn scan(mut ids: Sorted, deliveries: &mut Sorter, findings: &mut Find
         let known = row.as_mut().filter(|row| row.id == seen.attempt_id);
         let unknown = match known {
             None if seen.attempt_id.is_empty() => Some("a request without an attempt id".to_owned()),
-            None => Some(format!("a request for attempt {}, which the ledger does not know", seen.attempt_id)),
+            None => Some(format!(
+                "a request for attempt {}, which the ledger does not know",
+                seen.attempt_id
+            )),
             Some(row) => {
                 row.requests += 1;
-                let again = format!("request {} for attempt {}, which is one row", row.requests, row.id);
+                let again = format!(
+                    "request {} for attempt {}, which is one row",
+                    row.requests, row.id
+                );
                 (row.requests > 1).then_some(again)
             }
         };
         match (unknown, &row) {
             (Some(text), _) => {
                 let line = format!("line {}", seen.line);
-                findings.add(Finding::new(Kind::NotInLedger, format!("{line}: {text}"), vec![line]));
+                findings.add(Finding::new(
+                    Kind::NotInLedger,
+                    format!("{line}: {text}"),
+                    vec![line],
+                ));
             }
             (None, Some(row)) => {
                 let key = [&row.delivery.0[..], &[SEEN]].concat();

@@ -30,10 +30,16 @@ impl Ledger {
     /// A temporary file cannot be written.
     pub fn feed(&self, judge: &mut Judge) -> Result<(), FactsError> {
         self.contracts.iter().for_each(|record| judge.contract(record));
-        self.endpoint_events.iter().for_each(|event| judge.endpoint_event(event));
+        self.endpoint_events
+            .iter()
+            .for_each(|event| judge.endpoint_event(event));
         self.node_events.iter().for_each(|event| judge.node_event(event));
-        self.messages.iter().try_for_each(|message| judge.message(message))?;
-        self.delivery_events.iter().try_for_each(|event| judge.delivery_event(event))?;
+        self.messages
+            .iter()
+            .try_for_each(|message| judge.message(message))?;
+        self.delivery_events
+            .iter()
+            .try_for_each(|event| judge.delivery_event(event))?;
         self.attempts.iter().try_for_each(|row| judge.attempt(row))
     }
 

@@ -76,7 +76,8 @@ impl MessageScan<'_> {
                 Record::Seen(_) => None,
             };
             if let Some((of, endpoint, no)) = id {
-                let same = |one: &Delivery| one.id.message == *of && one.id.endpoint == *endpoint && one.id.no == no;
+                let same =
+                    |one: &Delivery| one.id.message == *of && one.id.endpoint == *endpoint && one.id.no == no;
                 if !delivery.as_ref().is_some_and(same) {
                     self.delivery(&mut message, delivery.take())?;
                     self.turn_to(&mut message, of);
@@ -122,7 +123,11 @@ impl MessageScan<'_> {
             [] if done.row.is_none() => return,
             [] => {
                 let text = format!("{}: deliveries of a message that no record accepts", done.id);
-                self.findings.add(Finding::new(Kind::StateWithoutEvidence, text, done.row.into_iter().collect()));
+                self.findings.add(Finding::new(
+                    Kind::StateWithoutEvidence,
+                    text,
+                    done.row.into_iter().collect(),
+                ));
                 return;
             }
             [record] => {
@@ -131,12 +136,17 @@ impl MessageScan<'_> {
                         "{}: {} deliveries were due when it was accepted, {} were opened",
                         done.id, record.deliveries, done.opened
                     );
-                    self.findings.add(Finding::new(Kind::Lost, text, vec![row(record)]));
+                    self.findings
+                        .add(Finding::new(Kind::Lost, text, vec![row(record)]));
                 }
             }
             [first, second, ..] => {
                 let text = format!("{}: accepted twice", done.id);
-                self.findings.add(Finding::new(Kind::StateWithoutEvidence, text, vec![row(first), row(second)]));
+                self.findings.add(Finding::new(
+                    Kind::StateWithoutEvidence,
+                    text,
+                    vec![row(first), row(second)],
+                ));
             }
         }
         self.judged.messages += 1;
@@ -145,10 +155,18 @@ impl MessageScan<'_> {
     fn delivery(&mut self, message: &mut Current, delivery: Option<Delivery>) -> io::Result<()> {
         let Some(one) = delivery else { return Ok(()) };
         let event_at = one.events.iter().map(|event| event.at);
-        let attempt_at = one.attempts.iter().map(|row| row.ended_at.unwrap_or(row.started_at));
+        let attempt_at = one
+            .attempts
+            .iter()
+            .map(|row| row.ended_at.unwrap_or(row.started_at));
         let latest = event_at.chain(attempt_at).max();
-        let recent = self.since.is_none_or(|since| latest.is_some_and(|latest| latest >= since));
-        let opened = one.events.iter().any(|event| event.event == DeliveryEventKind::Opened);
+        let recent = self
+            .since
+            .is_none_or(|since| latest.is_some_and(|latest| latest >= since));
+        let opened = one
+            .events
+            .iter()
+            .any(|event| event.event == DeliveryEventKind::Opened);
         if opened && one.id.no.get() == 1 {
             message.opened += 1;
         }
@@ -175,7 +193,10 @@ impl MessageScan<'_> {
                 self.paced.start(self.context, row)?;
             }
         }
-        let closed = one.events.iter().find(|event| event.event != DeliveryEventKind::Opened);
+        let closed = one
+            .events
+            .iter()
+            .find(|event| event.event != DeliveryEventKind::Opened);
         message.before = Some(Before {
             closed: closed.map(|closed| closed.event),
             id: one.id,
@@ -185,7 +206,8 @@ impl MessageScan<'_> {
 
     /// A resend or redrive opens the next number, when the one before is final or superseded by it.
     fn follows(&mut self, before: Option<&Before>, one: &Delivery, row: &str) {
-        let before = before.filter(|before| before.id.endpoint == one.id.endpoint && before.id.message == one.id.message);
+        let before = before
+            .filter(|before| before.id.endpoint == one.id.endpoint && before.id.message == one.id.message);
         let last = before.map_or(0, |before| before.id.no.get());
         let mut breach = |kind, text: String| {
             let text = format!("{}: {text}", one.id);
@@ -195,7 +217,10 @@ impl MessageScan<'_> {
             breach(Kind::NumberingGap, format!("expected delivery {}", last + 1));
         }
         if before.is_some_and(|before| before.closed.is_none()) {
-            breach(Kind::StateWithoutEvidence, format!("opened, and delivery {last} is not final"));
+            breach(
+                Kind::StateWithoutEvidence,
+                format!("opened, and delivery {last} is not final"),
+            );
         }
     }
 }

@@ -81,7 +81,10 @@ const ATTEMPT: u8 = 2;
 const SEEN: u8 = 3;
 
 fn delivery_key(message: &str, endpoint: &str, no: DeliveryNo) -> Key {
-    Key::default().text(message).text(endpoint).number(no.get().into())
+    Key::default()
+        .text(message)
+        .text(endpoint)
+        .number(no.get().into())
 }
 
 impl Judge {

@@ -37,12 +37,19 @@ pub(super) fn read(
     for line in 1.. {
         bytes.clear();
         let mut limited = std::io::Read::take(&mut log, MAX_LINE_BYTES as u64 + 1);
-        let read = limited.read_until(b'\n', &mut bytes).map_err(|error| FactsError::io(name, error))?;
+        let read = limited
+            .read_until(b'\n', &mut bytes)
+            .map_err(|error| FactsError::io(name, error))?;
         if read == 0 {
             break;
         }
         if bytes.len() > MAX_LINE_BYTES {
-            return Err(FactsError::new(name, Some(line), "a line of more than 1 MiB", "one JSON object a line"));
+            return Err(FactsError::new(
+                name,
+                Some(line),
+                "a line of more than 1 MiB",
+                "one JSON object a line",
+            ));
         }
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
@@ -53,12 +60,19 @@ pub(super) fn read(
 }
 
 fn parse(name: &str, line: u64, bytes: &[u8]) -> Result<Seen, FactsError> {
-    let right = "an object with `attempt_id` (text or null), `arrival_ms` and `answered_ms` (Unix milliseconds)";
+    let right =
+        "an object with `attempt_id` (text or null), `arrival_ms` and `answered_ms` (Unix milliseconds)";
     let parsed: Line = serde_json::from_slice(bytes).map_err(|error| {
-        FactsError::new(name, Some(line), format!("{} ({error})", quoted_bytes(bytes.trim_ascii())), right)
+        FactsError::new(
+            name,
+            Some(line),
+            format!("{} ({error})", quoted_bytes(bytes.trim_ascii())),
+            right,
+        )
     })?;
     let us = |ms: f64| {
-        micros(ms).ok_or_else(|| FactsError::new(name, Some(line), quoted(&ms.to_string()), "Unix milliseconds"))
+        micros(ms)
+            .ok_or_else(|| FactsError::new(name, Some(line), quoted(&ms.to_string()), "Unix milliseconds"))
     };
     Ok(Seen {
         line,
@@ -70,5 +84,8 @@ fn parse(name: &str, line: u64, bytes: &[u8]) -> Result<Seen, FactsError> {
 
 #[allow(clippy::cast_possible_truncation)] // The range is checked, and the fraction of a microsecond is rounded.
 fn micros(ms: f64) -> Option<i64> {
-    ms.is_finite().then_some(ms).filter(|ms| ms.abs() < MAX_MS).map(|ms| (ms * 1000.0).round() as i64)
+    ms.is_finite()
+        .then_some(ms)
+        .filter(|ms| ms.abs() < MAX_MS)
+        .map(|ms| (ms * 1000.0).round() as i64)
 }

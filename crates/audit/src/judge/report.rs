@@ -45,7 +45,7 @@ pub struct Report {
     pub since: Option<Instant>,
     /// How much was judged.
     pub judged: Judged,
-    /// Breaches by kind; every kind is there.
+    /// Breaches by kind; only kinds that were found.
     pub counts: BTreeMap<Kind, u64>,
     /// Breaches in all; more than are listed, where there are very many.
     pub found: u64,
@@ -64,14 +64,13 @@ impl Report {
         findings: Findings,
     ) -> Self {
         let found = findings.counts.values().sum();
-        let count = |kind: &Kind| (*kind, findings.counts.get(kind).copied().unwrap_or(0));
         Self {
             format: FORMAT.to_owned(),
             ok: found == 0,
             as_of,
             since: options.since,
             judged,
-            counts: Kind::ALL.iter().map(count).collect(),
+            counts: findings.counts,
             found,
             findings: findings.listed,
             inputs,
@@ -80,6 +79,6 @@ impl Report {
 
     /// The kinds that were found.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> {
-        self.counts.iter().filter(|(_, count)| **count > 0).map(|(kind, _)| *kind)
+        self.counts.keys().copied()
     }
 }

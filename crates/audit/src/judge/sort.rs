@@ -58,7 +58,11 @@ impl Sorter {
         self.sort();
         let mut run = BufWriter::with_capacity(BUFFER, tempfile::tempfile()?);
         for &(begin, end, key) in &self.index {
-            write_entry(&mut run, &self.arena[begin..begin + key], &self.arena[begin + key..end])?;
+            write_entry(
+                &mut run,
+                &self.arena[begin..begin + key],
+                &self.arena[begin + key..end],
+            )?;
         }
         self.runs.push(finished(run)?);
         self.arena.clear();
@@ -78,7 +82,10 @@ impl Sorter {
     pub(super) fn finish(mut self) -> io::Result<Sorted> {
         if self.runs.is_empty() {
             self.sort();
-            return Ok(Sorted::Memory { sorter: self, next: 0 });
+            return Ok(Sorted::Memory {
+                sorter: self,
+                next: 0,
+            });
         }
         if !self.index.is_empty() {
             self.spill()?;
@@ -100,7 +107,7 @@ impl Sorted {
             Self::Merge(merge) => merge.next(),
             Self::Memory { sorter, next } => {
                 let entry = sorter.index.get(*next).map(|&(begin, end, key)| {
-                    let bytes = |range| sorter.arena[range].to_vec();
+                    let bytes = |range: std::ops::Range<usize>| sorter.arena[range].to_vec();
                     (bytes(begin..begin + key), bytes(begin + key..end))
                 });
                 *next += 1;
@@ -121,7 +128,10 @@ pub(super) struct Merge {
 impl Merge {
     fn of(files: Vec<File>) -> io::Result<Self> {
         let mut merge = Self {
-            runs: files.into_iter().map(|file| BufReader::with_capacity(BUFFER, file)).collect(),
+            runs: files
+                .into_iter()
+                .map(|file| BufReader::with_capacity(BUFFER, file))
+                .collect(),
             heads: BinaryHeap::new(),
         };
         for run in 0..merge.runs.len() {
@@ -213,7 +223,9 @@ mod tests {
     fn sorted(memory: usize, keys: &[u64]) -> Vec<(u64, usize)> {
         let mut sorter = Sorter::new(memory);
         for (n, key) in keys.iter().enumerate() {
-            sorter.push(&Key::default().number(*key).0, &n.to_le_bytes()).unwrap();
+            sorter
+                .push(&Key::default().number(*key).0, &n.to_le_bytes())
+                .unwrap();
         }
         let mut all = sorter.finish().unwrap();
         let mut out = Vec::new();
@@ -238,7 +250,14 @@ mod tests {
     #[test]
     fn keys_sort_as_their_parts_do() {
         let key = |text: &str, at: i64| Key::default().text(text).instant(at).0;
-        let due = [key("a", -5), key("a", 0), key("a", 7), key("a\0", -9), key("a\0b", -9), key("ab", -9)];
+        let due = [
+            key("a", -5),
+            key("a", 0),
+            key("a", 7),
+            key("a\0", -9),
+            key("a\0b", -9),
+            key("ab", -9),
+        ];
         let mut found = due.clone();
         found.reverse();
         found.sort_unstable();

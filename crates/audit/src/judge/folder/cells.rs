@@ -55,7 +55,9 @@ impl<'a> Row<'a> {
 
     fn cell(&self, column: &str) -> &Cell<'a> {
         let place = self.columns.iter().position(|name| *name == column);
-        place.and_then(|place| self.cells.get(place)).unwrap_or(&Cell::Null)
+        place
+            .and_then(|place| self.cells.get(place))
+            .unwrap_or(&Cell::Null)
     }
 
     /// What stands in a column, for a message.
@@ -68,7 +70,12 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn wrong(&self, column: &str, found: &str, right: &str) -> FactsError {
-        FactsError::new(self.name, Some(self.line), format!("{found} in `{column}`"), right)
+        FactsError::new(
+            self.name,
+            Some(self.line),
+            format!("{found} in `{column}`"),
+            right,
+        )
     }
 
     pub(super) fn optional_text(&self, column: &str) -> Result<Option<String>, FactsError> {
@@ -80,7 +87,8 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn text(&self, column: &str) -> Result<String, FactsError> {
-        self.optional_text(column)?.ok_or_else(|| self.wrong(column, "no value", "a text"))
+        self.optional_text(column)?
+            .ok_or_else(|| self.wrong(column, "no value", "a text"))
     }
 
     /// An id: a text that is not empty.
@@ -105,9 +113,13 @@ impl<'a> Row<'a> {
             .and_then(|digits| digits.parse::<i128>().ok())
             .and_then(|number| T::try_from(number).ok());
         let bits = 8 * size_of::<T>();
-        number
-            .map(Some)
-            .ok_or_else(|| self.wrong(column, &self.shown(column), &format!("a whole number of {bits} bits")))
+        number.map(Some).ok_or_else(|| {
+            self.wrong(
+                column,
+                &self.shown(column),
+                &format!("a whole number of {bits} bits"),
+            )
+        })
     }
 
     pub(super) fn number<T: TryFrom<i128>>(&self, column: &str) -> Result<T, FactsError> {
@@ -151,7 +163,10 @@ fn tsv(text: &str, columns: usize) -> Result<Vec<Cell<'_>>, Wrong> {
     if cells.len() == columns {
         return Ok(cells);
     }
-    Err((format!("{} columns", cells.len()), format!("{columns}, tab-separated")))
+    Err((
+        format!("{} columns", cells.len()),
+        format!("{columns}, tab-separated"),
+    ))
 }
 
 fn tsv_cell(cell: &str) -> Result<Cell<'_>, Wrong> {
@@ -187,14 +202,19 @@ fn tsv_cell(cell: &str) -> Result<Cell<'_>, Wrong> {
 fn jsonl<'a>(text: &'a str, columns: &[&str]) -> Result<Vec<Cell<'a>>, Wrong> {
     let right = || format!("an object with {}", columns.join(", "));
     let mut from = serde_json::Deserializer::from_str(text);
-    let fields = (&mut from).deserialize_map(Fields).and_then(|fields| from.end().map(|()| fields));
+    let fields = (&mut from)
+        .deserialize_map(Fields)
+        .and_then(|fields| from.end().map(|()| fields));
     let fields = fields.map_err(|error| (format!("{} ({error})", quoted(text)), right()))?;
     if let Some((key, _)) = fields.iter().find(|(key, _)| !columns.contains(&key.as_str())) {
         return Err((format!("the field {}", quoted(key)), right()));
     }
     let mut cells = Vec::with_capacity(columns.len());
     for column in columns {
-        let mut values = fields.iter().filter(|(key, _)| key == column).map(|(_, value)| value);
+        let mut values = fields
+            .iter()
+            .filter(|(key, _)| key == column)
+            .map(|(_, value)| value);
         let (Some(value), None) = (values.next(), values.next()) else {
             return Err((format!("the field `{column}` missing, or twice"), right()));
         };

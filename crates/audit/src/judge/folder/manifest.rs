@@ -44,22 +44,35 @@ pub(super) fn read(folder: &Path) -> Result<(Vec<Listed>, String), FactsError> {
     let wrong = |found: String, right: &str| FactsError::new(&name, None, found, right);
     let bytes = std::fs::read(&path).map_err(|error| FactsError::io(&name, error))?;
     if bytes.len() > MAX_BYTES {
-        return Err(wrong(format!("{} bytes", bytes.len()), "a manifest of at most 64 KiB"));
+        return Err(wrong(
+            format!("{} bytes", bytes.len()),
+            "a manifest of at most 64 KiB",
+        ));
     }
     let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| {
-        let right = r#"{"format": "duehook-ledger/1", "files": {"attempts.tsv": {"rows": 0, "sha256": "…"}, …}}"#;
+        let right =
+            r#"{"format": "duehook-ledger/1", "files": {"attempts.tsv": {"rows": 0, "sha256": "…"}, …}}"#;
         FactsError::new(&name, u64::try_from(error.line()).ok(), error.to_string(), right)
     })?;
     if manifest.format != FORMAT {
-        return Err(wrong(format!("format {}", quoted(&manifest.format)), "format `duehook-ledger/1`"));
+        return Err(wrong(
+            format!("format {}", quoted(&manifest.format)),
+            "format `duehook-ledger/1`",
+        ));
     }
     let mut files: Vec<Listed> = Vec::new();
     for (file, entry) in manifest.files {
         let Some((kind, format)) = of_name(&file) else {
-            return Err(wrong(quoted(&file), "one .tsv or .jsonl file for each kind of record, and no other"));
+            return Err(wrong(
+                quoted(&file),
+                "one .tsv or .jsonl file for each kind of record, and no other",
+            ));
         };
         if let Some(twin) = files.iter().find(|listed| listed.kind == kind) {
-            return Err(wrong(format!("{} beside {}", quoted(&file), quoted(&twin.name)), "one of them"));
+            return Err(wrong(
+                format!("{} beside {}", quoted(&file), quoted(&twin.name)),
+                "one of them",
+            ));
         }
         files.push(Listed {
             name: file,
@@ -86,7 +99,10 @@ fn of_name(file: &str) -> Option<(Kind, Format)> {
         "jsonl" => Format::Jsonl,
         _ => return None,
     };
-    Kind::ALL.iter().find(|kind| kind.stem() == stem).map(|kind| (*kind, format))
+    Kind::ALL
+        .iter()
+        .find(|kind| kind.stem() == stem)
+        .map(|kind| (*kind, format))
 }
 
 /// Records that the manifest does not list would be judged by nobody.
@@ -97,7 +113,12 @@ fn no_more(folder: &Path, files: &[Listed]) -> Result<(), FactsError> {
         let file = entry.file_name().to_string_lossy().into_owned();
         if of_name(&file).is_some() && !files.iter().any(|listed| listed.name == file) {
             let found = format!("{}, which the manifest does not list", quoted(&file));
-            return Err(FactsError::new(&name, None, found, "the files that the manifest lists, and no more records"));
+            return Err(FactsError::new(
+                &name,
+                None,
+                found,
+                "the files that the manifest lists, and no more records",
+            ));
         }
     }
     Ok(())

@@ -45,11 +45,17 @@ pub fn read_folder(folder: &Path, judge: &mut Judge) -> Result<(), FactsError> {
         let rows = read_file(&name, &mut lines, *kind, listed.format, judge)?;
         let found = lines.sha256();
         if rows != listed.rows {
-            let (found, right) = (format!("{rows} rows"), format!("{} rows, as the manifest says", listed.rows));
+            let (found, right) = (
+                format!("{rows} rows"),
+                format!("{} rows, as the manifest says", listed.rows),
+            );
             return Err(FactsError::new(&name, None, found, right));
         }
         if found != listed.sha256 {
-            let right = format!("SHA-256 {}, as the manifest says; export the ledger again", listed.sha256);
+            let right = format!(
+                "SHA-256 {}, as the manifest says; export the ledger again",
+                listed.sha256
+            );
             return Err(FactsError::new(&name, None, format!("SHA-256 {found}"), right));
         }
         judge.input(&listed.name, &found);
@@ -79,10 +85,18 @@ fn read_file(
 ) -> Result<u64, FactsError> {
     let columns = kind.columns();
     if format == Format::Tsv {
-        let found = lines.next(name)?.map(|(_, text)| text.to_owned()).unwrap_or_default();
+        let found = lines
+            .next(name)?
+            .map(|(_, text)| text.to_owned())
+            .unwrap_or_default();
         if found.split('\t').ne(columns.iter().copied()) {
             let right = format!("a header with the columns {}, tab-separated", columns.join(" "));
-            return Err(FactsError::new(name, Some(1), crate::facts::quoted(&found), right));
+            return Err(FactsError::new(
+                name,
+                Some(1),
+                crate::facts::quoted(&found),
+                right,
+            ));
         }
     }
     let (mut rows, mut last) = (0, None);

@@ -4,8 +4,8 @@ use super::cells::Row;
 use crate::facts::FactsError;
 use crate::judge::Judge;
 use contract::ledger::{
-    AttemptRecord, ContractRecord, DeliveryEvent, DeliveryEventKind, EndpointEvent, EndpointState, MessageRecord,
-    NodeEvent, NodeEventKind, Outcome, Trigger,
+    AttemptRecord, ContractRecord, DeliveryEvent, DeliveryEventKind, EndpointEvent, EndpointState,
+    MessageRecord, NodeEvent, NodeEventKind, Outcome, Trigger,
 };
 use contract::{AttemptNo, DeliveryNo, Duration, Instant, Seq};
 
@@ -48,9 +48,16 @@ impl Kind {
             Self::Node => &["seq", "node", "at", "boot_id", "mono_ms", "event", "size_ms"],
             Self::Endpoint => &["seq", "endpoint_id", "at", "state", "why", "by"],
             Self::Message => &["seq", "message_id", "at", "deliveries"],
-            Self::Delivery => {
-                &["seq", "message_id", "endpoint_id", "delivery_no", "at", "event", "reason", "retry_rev"]
-            }
+            Self::Delivery => &[
+                "seq",
+                "message_id",
+                "endpoint_id",
+                "delivery_no",
+                "at",
+                "event",
+                "reason",
+                "retry_rev",
+            ],
             Self::Attempt => &[
                 "attempt_id",
                 "seq",
