@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// A judge of ledgers: the kinds of breach that it names in these records and in the export of them.
-type Judge<'a> = &'a dyn Fn(&Records, &Path) -> BTreeSet<String>;
+/// A judge of ledgers: the kinds of breach that it names in an export folder.
+type Judge<'a> = &'a dyn Fn(&Path) -> io::Result<BTreeSet<String>>;
 
 /// Drills the judges of the live ledger: every fault class, written by a small scheduler that has it.
 ///
@@ -26,29 +26,28 @@ pub fn drill_ledger(probe: Probe) -> io::Result<DrillReport> {
     drill_ledger_with(probe, &audit_kinds, CLASSES)
 }
 
-fn drill_ledger_with(probe: Probe, audit: Judge<'_>, classes: &[Class]) -> io::Result<DrillReport> {
+fn drill_ledger_with(probe: Probe, judge: Judge<'_>, classes: &[Class]) -> io::Result<DrillReport> {
     let clean = play(None)?;
     let green = || -> io::Result<bool> {
         let folder = written(&clean)?;
-        Ok(audit(&clean, folder.path()).is_empty()
-            && probe_ledger(probe, folder.path(), None).code == Code::Clean)
+        Ok(judge(folder.path())?.is_empty() && probe_ledger(probe, folder.path(), None).code == Code::Clean)
     };
     let mut drill = DrillReport::begin(green()?);
     for class in classes {
-        drill.rows.push(drill_one(probe, audit, &clean, class)?);
+        drill.rows.push(drill_one(probe, judge, &clean, class)?);
     }
     drill.end(green()?);
     Ok(drill)
 }
 
-fn drill_one(probe: Probe, audit: Judge<'_>, clean: &Records, class: &Class) -> io::Result<Row> {
+fn drill_one(probe: Probe, judge: Judge<'_>, clean: &Records, class: &Class) -> io::Result<Row> {
     let fault = format!("{} {}", class.id, class.what);
     let records = play(Some(class.fault))?;
     let Some(place) = records.first_difference(clean) else {
         return Ok(Row::not_exercised(&fault));
     };
     let folder = written(&records)?;
-    let kinds = audit(&records, folder.path());
+    let kinds = judge(folder.path())?;
     let asked = class.sql.then(|| probe_ledger(probe, folder.path(), None));
     let mut missed = Vec::new();
     if !kinds.contains(class.kind) {
@@ -88,13 +87,11 @@ fn written(records: &Records) -> io::Result<tempfile::TempDir> {
 }
 
 /// The kinds that `audit` names.
-fn audit_kinds(records: &Records, _: &Path) -> BTreeSet<String> {
-    let judged = ::audit::live::audit(&records.ledger(), records.end());
-    judged
-        .findings
-        .iter()
-        .map(|finding| finding.kind.word().to_owned())
-        .collect()
+fn audit_kinds(folder: &Path) -> io::Result<BTreeSet<String>> {
+    let report = audit::judge::judge_folder(folder, None, audit::judge::Options::default())
+        .map_err(io::Error::other)?;
+    let named = report.counts.iter().filter(|(_, count)| **count > 0);
+    Ok(named.map(|(kind, _)| kind.word().to_owned()).collect())
 }
 
 #[cfg(test)]

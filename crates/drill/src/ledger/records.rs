@@ -1,7 +1,5 @@
 //! A ledger in memory, and its export: a folder of TSV files with a manifest (spec/ledger.md).
 
-use audit::live::Ledger;
-use contract::Instant;
 use contract::ledger::{
     AttemptRecord, ContractRecord, DeliveryEvent, EndpointEvent, MessageRecord, NodeEvent,
 };
@@ -23,29 +21,6 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// The same records as the auditor takes them.
-    pub(super) fn ledger(&self) -> Ledger {
-        Ledger {
-            contracts: self.contracts.clone(),
-            messages: self.messages.clone(),
-            endpoint_events: self.endpoints.clone(),
-            node_events: self.nodes.clone(),
-            delivery_events: self.deliveries.clone(),
-            attempts: self.attempts.clone(),
-        }
-    }
-
-    /// The last moment that these records know of.
-    pub(super) fn end(&self) -> Instant {
-        let attempts = self
-            .attempts
-            .iter()
-            .map(|row| row.ended_at.unwrap_or(row.started_at));
-        let events = self.deliveries.iter().map(|row| row.at);
-        let states = self.endpoints.iter().map(|row| row.at);
-        attempts.chain(events).chain(states).max().unwrap_or_default()
-    }
-
     /// The first attempt, or else the first delivery event, that is not the same in `clean`.
     pub(super) fn first_difference(&self, clean: &Self) -> Option<String> {
         let attempt = self

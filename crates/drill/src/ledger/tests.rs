@@ -100,16 +100,16 @@ fn sql_names_each_kind_in_a_corrupted_ledger() {
 }
 
 /// What SQL names: stands in for the auditor where the drill itself is tried.
-fn sql_kinds(_: &Records, folder: &Path) -> BTreeSet<String> {
+fn sql_kinds(folder: &Path) -> io::Result<BTreeSet<String>> {
     let verdict = probe_ledger(Probe::default(), folder, None);
     let kinds = verdict
         .mismatches()
         .iter()
         .filter(|line| !line.starts_with("interval only"));
-    kinds
+    Ok(kinds
         .filter_map(|line| line.split(' ').next())
         .map(str::to_owned)
-        .collect()
+        .collect())
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_judge_that_names_nothing_makes_the_drill_exit_2() {
     let classes = &CLASSES[..3];
     let sound = drill_ledger_with(Probe::default(), &sql_kinds, classes).expect("drill");
     assert_eq!(sound.code(), Code::Clean, "{:?}", sound.rows);
-    let blunt = drill_ledger_with(Probe::default(), &|_, _| BTreeSet::new(), classes).expect("drill");
+    let blunt = drill_ledger_with(Probe::default(), &|_| Ok(BTreeSet::new()), classes).expect("drill");
     assert_eq!(blunt.code(), Code::Problem);
     assert!(blunt.rows.iter().all(|row| row.verdict == "MISSED by audit"));
     let probe = Probe {
@@ -130,7 +130,7 @@ fn a_judge_that_names_nothing_makes_the_drill_exit_2() {
 
 #[test]
 fn a_judge_that_cries_over_a_clean_ledger_is_not_green() {
-    let cries = |_: &Records, _: &Path| BTreeSet::from(["too_early".to_owned()]);
+    let cries = |_: &Path| Ok(BTreeSet::from(["too_early".to_owned()]));
     let drill = drill_ledger_with(Probe::default(), &cries, &CLASSES[..1]).expect("drill");
     assert!(!drill.green_before && !drill.green_after);
     assert_eq!(drill.code(), Code::Problem);
@@ -173,7 +173,46 @@ fn the_auditor_names_each_kind_in_a_corrupted_ledger() {
         spread(&mut records);
         corrupt(&mut records);
         sort(&mut records);
-        let kinds = audit_kinds(&records, Path::new(""));
+        let folder = written(&records).expect("write");
+        let kinds = audit_kinds(folder.path()).expect("audit");
         assert!(kinds.contains(*kind), "{kind}: {kinds:?}");
     }
+}
+
+#[test]
+fn health_of_a_ledger_takes_a_faithful_audit_and_refuses_every_other() {
+    use gates::{Health, health_ledger};
+    let folder = written(&play(Some(LedgerFault::MaxAgeOvershot)).expect("contract")).expect("write");
+    let options = audit::judge::Options::default();
+    let saved = audit::judge::judge_folder(folder.path(), None, options).expect("audit");
+    let text = serde_json::to_string(&saved).expect("json");
+    let report = folder.path().join("audit.json");
+    let judge = |text: &str| {
+        std::fs::write(&report, text).expect("write");
+        let verdict = health_ledger(&Health::default(), folder.path(), None, &report);
+        let word = verdict.json["issues"][0]["code"]
+            .as_str()
+            .unwrap_or("")
+            .to_owned();
+        (verdict.code, word)
+    };
+    assert_eq!(
+        judge(&text),
+        (Code::Clean, String::new()),
+        "a report that says BAD, and rightly"
+    );
+    let red = |word: &str| (Code::Problem, word.to_owned());
+    assert_eq!(
+        judge(&text.replace("\"ok\":false", "\"ok\":true")),
+        red("field_mismatch")
+    );
+    assert_eq!(
+        judge(&text.replace("after_max_age", "too_early")),
+        red("report_unavailable")
+    );
+    let other = text.replacen(&saved.inputs["manifest.json"], "0000", 1);
+    assert_eq!(judge(&other), red("report_stale"));
+    assert_eq!(judge("{"), red("report_unavailable"));
+    std::fs::remove_file(folder.path().join("manifest.json")).expect("remove");
+    assert_eq!(judge(&text), red("facts_unavailable"));
 }

@@ -8,7 +8,7 @@ use crate::contracts::Known;
 use crate::shared::{Event, Phase, Shared};
 use contract::ledger::EndpointState;
 use schedule::Until;
-use schedule::states::{self};
+use schedule::states;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use store::{DeliveryKey, Due, EndpointKey, Reading};
@@ -68,7 +68,8 @@ impl Cycle {
         };
         slot.is_hungry = false;
         let limit = slot.appetite();
-        if !slot.more || slot.looking || limit == 0 || slot.lane.config().state() != EndpointState::Active {
+        let goes = states::waiting(slot.lane.config().state()) == states::Waiting::Goes;
+        if !slot.more || slot.looking || limit == 0 || !goes {
             return;
         }
         slot.looking = true;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::*;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 
 /// What goes wrong with calls of the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum Mood {
     Well,
     /// Nothing is done.
     Down,
+    /// It is done, and the answer takes its time: until [`Faulty::answer`].
+    Slow,
     /// It is done, and the answer is lost.
     Forgetful,
     /// Nothing is done, ever again.
@@ -25,6 +27,9 @@ pub(crate) struct Faulty {
     inner: Arc<dyn Store>,
     mood: Mutex<Mood>,
     pub(crate) refused: AtomicUsize,
+    /// Answers held back.
+    pub(crate) held: AtomicUsize,
+    go: Semaphore,
 }
 
 impl Faulty {
@@ -33,6 +38,8 @@ impl Faulty {
             inner,
             mood: Mutex::new(Mood::Well),
             refused: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            go: Semaphore::new(0),
         })
     }
 
@@ -46,7 +53,7 @@ impl Faulty {
 
     fn before(&self) -> Result<()> {
         match self.mood() {
-            Mood::Well | Mood::Forgetful => Ok(()),
+            Mood::Well | Mood::Slow | Mood::Forgetful => Ok(()),
             Mood::Down => Err(self.unavailable()),
             Mood::Damaged => Err(StoreError::Corrupt {
                 reason: "as the test wants it".to_owned(),
@@ -55,8 +62,18 @@ impl Faulty {
         }
     }
 
-    fn after<T>(&self, result: Result<T>) -> Result<T> {
+    /// Lets one answer that is held back go.
+    pub(crate) fn answer(&self) {
+        self.go.add_permits(1);
+    }
+
+    async fn after<T>(&self, result: Result<T>) -> Result<T> {
         match self.mood() {
+            Mood::Slow => {
+                self.held.fetch_add(1, Ordering::SeqCst);
+                self.go.acquire().await.unwrap().forget();
+                result
+            }
             Mood::Forgetful => Err(self.unavailable()),
             _ => result,
         }
@@ -75,7 +92,7 @@ impl Faulty {
 impl Store for Faulty {
     async fn accept(&self, message: NewMessage, gate: Arc<dyn StartGate>) -> Result<Accepted> {
         self.before()?;
-        self.after(self.inner.accept(message, gate).await)
+        self.after(self.inner.accept(message, gate).await).await
     }
 
     async fn settle_and_claim(
@@ -85,6 +102,7 @@ impl Store for Faulty {
     ) -> Result<(Vec<Settled>, Vec<std::result::Result<Claimed, NotClaimed>>)> {
         self.before()?;
         self.after(self.inner.settle_and_claim(settles, claims).await)
+            .await
     }
 
     async fn due(

@@ -211,3 +211,63 @@ async fn a_damaged_store_stops_the_engine_and_says_why() {
             .is_ok()
     );
 }
+
+/// A fresh message whose answer from the store is held back, its first attempt written as started.
+async fn written_and_not_sent(world: &World, store: &Arc<Faulty>) -> contract::MessageId {
+    store.set(Mood::Slow);
+    let message = world.message();
+    let id = message.id;
+    let engine = world.engine.clone();
+    tokio::spawn(async move { engine.accept(message).await });
+    until(|| async { store.held.load(Ordering::SeqCst) == 1 })
+        .await
+        .unwrap();
+    assert_eq!(world.rows(id).await.len(), 1);
+    store.set(Mood::Well);
+    id
+}
+
+#[tokio::test]
+async fn a_shutdown_releases_what_was_written_and_never_sent() {
+    let (mut world, store) = faulty().await;
+    let id = written_and_not_sent(&world, &store).await;
+    let engine = world.engine.clone();
+    let stopping = tokio::spawn(async move { engine.shutdown(contract::Duration::from_secs(30)).await });
+    // The shutdown waits: the slot is taken.
+    tokio::task::yield_now().await;
+    store.answer();
+    pass_time_until(&world, || async { stopping.is_finished() }).await;
+    let how = stopping.await.unwrap();
+    assert!(how.in_time && how.settled);
+    let delivery = world.delivery(id).await;
+    assert_eq!((delivery.state, delivery.attempts), (DeliveryState::Pending, 0));
+    assert_eq!(
+        (world.waiting_calls(), world.rows(id).await.len()),
+        (0, 0),
+        "no row, no request"
+    );
+    assert_eq!(world.engine.stats().released, 1);
+}
+
+#[tokio::test]
+async fn a_clock_set_back_between_claim_and_send_takes_the_claim_back() {
+    let (mut world, store) = faulty().await;
+    let id = written_and_not_sent(&world, &store).await;
+    world.clock.step_wall(-2000);
+    store.answer();
+    let rows = || async { world.rows(id).await.len() };
+    until(|| async { rows().await == 0 }).await.unwrap();
+    world.settle_down().await;
+    world.advance(1999);
+    world.settle_down().await;
+    assert_eq!(world.waiting_calls(), 0);
+    world.advance(1);
+    let call = world.call_to("a.example").await;
+    assert!(
+        call.header("duehook-attempt").ends_with("; n=1"),
+        "the released one does not count"
+    );
+    assert_eq!(call.at, at(0));
+    call.answer(200);
+    world.until_state(id, DeliveryState::Succeeded).await;
+}
