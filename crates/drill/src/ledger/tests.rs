@@ -208,7 +208,7 @@ fn health_of_a_ledger_takes_a_faithful_audit_and_refuses_every_other() {
     );
     assert_eq!(
         judge(&text.replace("after_max_age", "too_early")),
-        red("report_unavailable")
+        red("field_mismatch")
     );
     let other = text.replacen(&saved.inputs["manifest.json"], "0000", 1);
     assert_eq!(judge(&other), red("report_stale"));
