@@ -47,7 +47,7 @@ pub(crate) struct Cycle {
     /// Lanes with something in their window, in turn.
     ready: VecDeque<EndpointKey>,
     /// Lanes that found all slots taken.
-    crowded: Vec<EndpointKey>,
+    crowded: VecDeque<EndpointKey>,
     /// Lanes whose window should be filled, in turn.
     hungry: VecDeque<EndpointKey>,
     /// Looks under way.
@@ -90,7 +90,7 @@ impl Cycle {
             chores,
             slots: HashMap::new(),
             ready: VecDeque::new(),
-            crowded: Vec::new(),
+            crowded: VecDeque::new(),
             hungry: VecDeque::new(),
             looks: 0,
             held: 0,
@@ -179,7 +179,7 @@ impl Cycle {
             let Some(until) = slot.wake else { continue };
             if crate::clock::reached(until, now) {
                 slot.wake = None;
-                slot.more = true;
+                slot.want();
                 self.feed(key);
             } else {
                 // The wall clock is behind what was counted on.

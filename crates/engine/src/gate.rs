@@ -26,10 +26,16 @@ impl Gate {
         Some(reserved.swap_remove(place))
     }
 
+    /// Others may have waited for this slot: the loop must know that it is free.
+    fn give_back(&self, lane: &Lane) {
+        lane.cancel(&self.shared.slots);
+        self.shared.look(lane.key);
+    }
+
     /// Gives back what is still reserved: the transaction is over, whatever became of it.
     fn release_rest(&self) {
         for lane in self.reserved().drain(..) {
-            lane.cancel(&self.shared.slots);
+            self.give_back(&lane);
         }
     }
 }
@@ -65,7 +71,7 @@ impl StartGate for Gate {
 
     fn release(&self, endpoint: EndpointKey) {
         if let Some(lane) = self.take(endpoint) {
-            lane.cancel(&self.shared.slots);
+            self.give_back(&lane);
         }
     }
 }

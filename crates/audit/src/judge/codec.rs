@@ -87,7 +87,7 @@ pub(super) fn write_attempt(row: &AttemptRecord) -> Vec<u8> {
     out.instant(row.started_at);
     out.option(row.ended_at, Writer::instant);
     out.option(row.outcome, |out, outcome| {
-        out.byte(place(Outcome::ALL, &outcome))
+        out.byte(place(Outcome::ALL, &outcome));
     });
     out.option(row.status, |out, status| out.number(status.into()));
     out.option(row.error.as_deref(), Writer::text);

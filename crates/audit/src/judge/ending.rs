@@ -182,7 +182,7 @@ impl DeliveryScan<'_> {
             (None, Some(next)) => {
                 let name = format!("{}: attempt {}", self.one.id, last.attempt_no.next());
                 let skipped = self.context.skipped_at_most(&last.node, next.anchor, self.as_of);
-                self.to_come(name, last, next.latest + skipped, contract.retry.late_after)
+                self.awaits(name, last, next.latest + skipped, contract.retry.late_after)
             }
         }
     }
@@ -195,7 +195,7 @@ impl DeliveryScan<'_> {
         let skipped = self
             .context
             .skipped_at_most(&last.node, last.started_at, self.as_of);
-        self.to_come(
+        self.awaits(
             name,
             last,
             last.started_at + timeout + skipped,
@@ -224,7 +224,7 @@ impl DeliveryScan<'_> {
         self.expected(&late)
     }
 
-    fn to_come(
+    fn awaits(
         &mut self,
         name: String,
         last: &AttemptRecord,

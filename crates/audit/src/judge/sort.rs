@@ -119,10 +119,13 @@ impl Sorted {
 
 type Entry = (Vec<u8>, Vec<u8>);
 
+/// The next entry of a run: its key, which run, its value.
+type Head = (Vec<u8>, usize, Vec<u8>);
+
 /// Several runs at once, the least key first. Runs are in the order of arrival, so the earlier run goes first among equals.
 pub(super) struct Merge {
     runs: Vec<BufReader<File>>,
-    heads: BinaryHeap<Reverse<(Vec<u8>, usize, Vec<u8>)>>,
+    heads: BinaryHeap<Reverse<Head>>,
 }
 
 impl Merge {

@@ -17,6 +17,7 @@ use store::{Claim, Claimed, Next, NotClaimed, Reading, Settle, Settled, StoreErr
 /// Two: while one is written, the next is put together.
 const COMMITS_AT_ONCE: usize = 2;
 const SETTLES_AT_ONCE: usize = 1024;
+const CROWDED_AT_ONCE: usize = 64;
 
 type Answer = (Vec<Settled>, Vec<Result<Claimed, NotClaimed>>);
 
@@ -31,6 +32,7 @@ pub(crate) struct Committed {
 impl Cycle {
     /// Starts a commit when there is something to write and one may run.
     pub(super) fn commit(&mut self, now: &Reading) {
+        self.retry_crowded();
         while self.commits < COMMITS_AT_ONCE && self.pause.is_none() {
             let claims = if self.shared.phase() == Phase::Running {
                 self.pick(now)
@@ -61,11 +63,12 @@ impl Cycle {
             slot.ended += 1;
         }
         self.feed(key);
-        self.retry_crowded();
     }
 
+    /// Some of the lanes that found all slots taken ask again; in turn, since there may be thousands of them.
     fn retry_crowded(&mut self) {
-        self.ready.extend(self.crowded.drain(..));
+        let some = self.crowded.len().min(CROWDED_AT_ONCE);
+        self.ready.extend(self.crowded.drain(..some));
     }
 
     /// Started, settled by nobody and owned by nobody: it ends now, and the next waits its full backoff (I1).
@@ -184,7 +187,7 @@ impl Cycle {
         slot.lane.cancel(&self.shared.slots);
         slot.pending.remove(&claim.due.key);
         // The store still has it, if it is still pending; the look finds it in its place.
-        slot.more = true;
+        slot.want();
         self.feed(key);
     }
 }

@@ -41,8 +41,7 @@ impl Cycle {
             return;
         };
         slot.lane.heard();
-        slot.more = true;
-        slot.asked = slot.looking;
+        slot.want();
         self.feed(key);
     }
 
@@ -130,7 +129,7 @@ impl Cycle {
         let config = slot.lane.config();
         match states::waiting(config.state()) {
             states::Waiting::Goes => {
-                slot.more = true;
+                slot.want();
                 self.feed(key);
             }
             states::Waiting::Held => self.chore(Chore::Age(key)),

@@ -46,7 +46,7 @@ impl Cycle {
             Reply::Start(start) => self.take(key, start, claims),
             Reply::Crowded => {
                 slot.is_ready = true;
-                self.crowded.push(key);
+                self.crowded.push_back(key);
             }
             Reply::Not(Admission::Defer { until, reason }) => self.defer(key, until, reason, now),
             // Its end, or a change of its state, makes it ready again.
@@ -151,7 +151,7 @@ impl Cycle {
         let before = slot.window.len();
         if before > to {
             slot.window.truncate(to);
-            slot.more = true;
+            slot.want();
             self.held = self.held.saturating_sub(before - to);
         }
         slot.publish();

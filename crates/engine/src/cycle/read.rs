@@ -120,8 +120,7 @@ impl Cycle {
         match states::waiting(state) {
             states::Waiting::Goes => {
                 if let Some(slot) = self.slots.get_mut(&key) {
-                    slot.more = true;
-                    slot.asked = slot.looking;
+                    slot.want();
                 }
                 self.feed(key);
             }

@@ -64,6 +64,12 @@ impl Slot {
         }
     }
 
+    /// The store may hold due work that a look under way does not show.
+    pub(super) fn want(&mut self) {
+        self.more = true;
+        self.asked = self.looking;
+    }
+
     /// How many more deliveries the window should take: what could start now, and a reserve for a lane that moves.
     /// A lane that stands still (a hanging receiver) holds nothing beyond its in-flight window.
     pub(super) fn appetite(&self) -> usize {
