@@ -5,7 +5,9 @@
 //! reader of its own. Cannot judge is an error and never a clean report (I7).
 
 mod facts;
+mod json;
 pub mod judge;
+pub mod round;
 pub mod waits;
 
 pub use facts::FactsError;

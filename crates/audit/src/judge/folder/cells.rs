@@ -1,7 +1,8 @@
 //! A row's cells, whichever format they come in: no value, a text, or a number.
 
 use crate::facts::{FactsError, quoted};
-use serde::de::{Deserializer, MapAccess, Visitor};
+use crate::json::Pairs;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -201,46 +202,14 @@ fn tsv_cell(cell: &str) -> Result<Cell<'_>, Wrong> {
 
 fn jsonl<'a>(text: &'a str, columns: &[&str]) -> Result<Vec<Cell<'a>>, Wrong> {
     let right = || format!("an object with {}", columns.join(", "));
-    let mut from = serde_json::Deserializer::from_str(text);
-    let fields = (&mut from)
-        .deserialize_map(Fields)
-        .and_then(|fields| from.end().map(|()| fields));
-    let fields = fields.map_err(|error| (format!("{} ({error})", quoted(text)), right()))?;
-    if let Some((key, _)) = fields.iter().find(|(key, _)| !columns.contains(&key.as_str())) {
-        return Err((format!("the field {}", quoted(key)), right()));
-    }
-    let mut cells = Vec::with_capacity(columns.len());
-    for column in columns {
-        let mut values = fields
-            .iter()
-            .filter(|(key, _)| key == column)
-            .map(|(_, value)| value);
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return Err((format!("the field `{column}` missing, or twice"), right()));
-        };
-        cells.push(match value {
-            serde_json::Value::Null => Cell::Null,
-            serde_json::Value::String(text) => Cell::Text(Cow::Owned(text.clone())),
-            serde_json::Value::Number(number) => Cell::Number(number.to_string()),
-            other => return Err((format!("{} in `{column}`", quoted(&other.to_string())), right())),
-        });
-    }
-    Ok(cells)
-}
-
-/// The fields of an object in their order, so that one that stands twice is seen.
-struct Fields;
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Vec<(String, serde_json::Value)>;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(fields)
-    }
+    let pairs: Pairs<Value> =
+        serde_json::from_str(text).map_err(|error| (format!("{} ({error})", quoted(text)), right()))?;
+    let values = pairs.only(columns).map_err(|found| (found, right()))?;
+    let cell = |(value, column): (Value, &&str)| match value {
+        Value::Null => Ok(Cell::Null),
+        Value::String(text) => Ok(Cell::Text(Cow::Owned(text))),
+        Value::Number(number) => Ok(Cell::Number(number.to_string())),
+        other => Err((format!("{} in `{column}`", quoted(&other.to_string())), right())),
+    };
+    values.into_iter().zip(columns).map(cell).collect()
 }
