@@ -4,6 +4,7 @@
 
 mod export;
 mod files;
+mod model;
 mod sqlite;
 
 mod conformance {
