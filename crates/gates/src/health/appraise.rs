@@ -39,8 +39,8 @@ pub fn health_appraise(
     let found = report::read(report);
     let clock = now.or_else(|| found.as_ref().ok()?["now"].as_i64());
     // Without any clock the contract and the facts are still read: a contract's fault beats a report's.
-    let expected = match derive::appraise(files, clock.unwrap_or(0)) {
-        Ok(expected) => expected,
+    let (expected, contract) = match derive::appraise(files, clock.unwrap_or(0)) {
+        Ok(derived) => derived,
         Err(failed) => return health.verdict(judged.failed(failed)),
     };
     judged.contract_available = true;
@@ -62,23 +62,20 @@ pub fn health_appraise(
             judged.issues.extend(build(&found));
         }
     }
-    figures(&mut judged, files, &expected);
+    figures(&mut judged, &contract, &expected);
     health.verdict(judged)
 }
 
-fn figures(judged: &mut Judged, files: &QueueFiles, expected: &Value) {
+fn figures(judged: &mut Judged, contract: &QueueRoundContract, expected: &Value) {
     for name in ["block", "dead", "defer", "deliver", "delay_unit", "items_total"] {
         judged.figures.insert(name.into(), expected[name].clone());
     }
-    let bytes = std::fs::read(&files.contract).unwrap_or_default();
-    if let Ok(contract) = QueueRoundContract::read(&bytes, "queue.env") {
-        judged
-            .figures
-            .insert("backoff_base_ms".into(), contract.backoff_base_ms.into());
-        judged
-            .figures
-            .insert("max_attempts".into(), contract.max_attempts.into());
-    }
+    judged
+        .figures
+        .insert("backoff_base_ms".into(), contract.backoff_base_ms.into());
+    judged
+        .figures
+        .insert("max_attempts".into(), contract.max_attempts.into());
 }
 
 /// The malformed lines, by number.
