@@ -243,3 +243,123 @@ fn probe_says_what_it_could_not_judge() {
     let json: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!((code, &json["ok"]), (2, &false.into()));
 }
+
+/// A ledger of one message that was delivered at once, exported by hand.
+fn ledger() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let text = contract::preset("default").unwrap().text;
+    let contract = contract::parse(text, "default").unwrap();
+    let rev = contract.rev();
+    let files = [
+        (
+            "attempts.tsv",
+            format!(
+                "attempt_id\tseq\tmessage_id\tendpoint_id\tdelivery_no\tattempt_no\tretry_rev\tendpoint_rev\tdue_at\tstarted_at\tended_at\toutcome\tstatus\terror\tretry_after\twait_ms\tnode\ttrigger\n\
+                 a\t5\tm\te\t1\t1\t{rev}\t{rev}\t1000\t1000\t1100\tsucceeded\t200\t-\t-\t-\tn\tscheduled\n"
+            ),
+        ),
+        (
+            "delivery_events.tsv",
+            format!(
+                "seq\tmessage_id\tendpoint_id\tdelivery_no\tat\tevent\treason\tretry_rev\n\
+                 4\tm\te\t1\t1000\topened\t-\t{rev}\n6\tm\te\t1\t1100\tsucceeded\t-\t{rev}\n"
+            ),
+        ),
+        (
+            "messages.tsv",
+            "seq\tmessage_id\tat\tdeliveries\n3\tm\t1000\t1\n".to_owned(),
+        ),
+        (
+            "endpoint_events.tsv",
+            "seq\tendpoint_id\tat\tstate\twhy\tby\n2\te\t900\tactive\t-\ttest\n".to_owned(),
+        ),
+        (
+            "node_events.tsv",
+            "seq\tnode\tat\tboot_id\tmono_ms\tevent\tsize_ms\n1\tn\t800\tb\t1\tup\t0\n".to_owned(),
+        ),
+        (
+            "contracts.tsv",
+            format!("rev\tcanonical\n{rev}\t{}\n", contract.canonical()),
+        ),
+    ];
+    let mut listed = serde_json::Map::new();
+    for (name, text) in &files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+        let entry = serde_json::json!({"rows": text.lines().count() - 1, "sha256": gates::sha256_of(text.as_bytes())});
+        listed.insert((*name).to_owned(), entry);
+    }
+    let manifest = serde_json::json!({"format": "duehook-ledger/1", "files": listed});
+    std::fs::write(dir.path().join("manifest.json"), manifest.to_string()).unwrap();
+    dir
+}
+
+#[test]
+fn an_exported_ledger_goes_through_audit_health_and_probe() {
+    let dir = ledger();
+    let run = |line: &str| duehook(dir.path(), line);
+    let (code, said) = run("audit --ledger . --report audit.json");
+    assert_eq!(code, 0, "{said}");
+    let (code, json) = health(dir.path(), "health ledger --ledger . --report audit.json");
+    assert_eq!((code, &json["round_ok"]), (0, &true.into()), "{json:#}");
+    let (code, said) = run("probe ledger --ledger . --report probe.json");
+    assert_eq!((code, said.as_str()), (0, "interval only: 0 rows\nRESULT: OK\n"));
+    let saved: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("probe.json")).unwrap()).unwrap();
+    assert_eq!(saved["ok"], true);
+    edit(dir.path(), "audit.json", "\"attempts\": 1", "\"attempts\": 2");
+    let (code, json) = health(dir.path(), "health ledger --ledger . --report audit.json");
+    assert_eq!(
+        (code, &json["issues"][0]["code"]),
+        (2, &"field_mismatch".into()),
+        "{json:#}"
+    );
+    // A ledger that was cut since its export is not judged by anybody.
+    edit(dir.path(), "attempts.tsv", "\t1100\t", "\t1101\t");
+    assert_eq!(run("probe ledger --ledger .").0, 2);
+    assert_eq!(run("audit --ledger .").0, 2);
+}
+
+#[test]
+fn the_same_ledger_in_jsonl_is_judged_alike() {
+    let dir = ledger();
+    let mut listed = serde_json::Map::new();
+    for kind in [
+        "attempts",
+        "delivery_events",
+        "messages",
+        "endpoint_events",
+        "node_events",
+        "contracts",
+    ] {
+        let path = dir.path().join(format!("{kind}.tsv"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let mut lines = text.lines();
+        let names: Vec<&str> = lines.next().unwrap().split('\t').collect();
+        let rows: Vec<String> = lines
+            .map(|line| {
+                let cells = names.iter().zip(line.split('\t')).map(|(name, cell)| {
+                    let value = match cell.parse::<i64>() {
+                        Ok(number) => number.into(),
+                        Err(_) if cell == "-" => serde_json::Value::Null,
+                        Err(_) => cell.into(),
+                    };
+                    ((*name).to_owned(), value)
+                });
+                serde_json::Value::Object(cells.collect()).to_string() + "\n"
+            })
+            .collect();
+        let text = rows.concat();
+        let name = format!("{kind}.jsonl");
+        std::fs::write(dir.path().join(&name), &text).unwrap();
+        listed.insert(
+            name,
+            serde_json::json!({"rows": rows.len(), "sha256": gates::sha256_of(text.as_bytes())}),
+        );
+    }
+    let manifest = serde_json::json!({"format": "duehook-ledger/1", "files": listed});
+    std::fs::write(dir.path().join("manifest.json"), manifest.to_string()).unwrap();
+    assert_eq!(duehook(dir.path(), "audit --ledger .").0, 0);
+    let (code, said) = duehook(dir.path(), "probe ledger --ledger .");
+    assert_eq!(code, 0, "{said}");
+}
