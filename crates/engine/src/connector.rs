@@ -4,6 +4,7 @@
 //! environment, and literals take the same way as names.
 
 use crate::guard::{Denied, Guard};
+use crate::names::Names;
 use crate::tls;
 use async_trait::async_trait;
 use http::Uri;
@@ -111,7 +112,7 @@ pub struct Connector(Arc<Inner>);
 
 struct Inner {
     guard: Guard,
-    resolver: Arc<dyn Resolver>,
+    names: Names,
     tls: TlsConnector,
 }
 
@@ -119,8 +120,11 @@ impl Connector {
     /// A connector behind this guard.
     #[must_use]
     pub fn new(guard: Guard, resolver: Arc<dyn Resolver>, tls: Arc<rustls::ClientConfig>) -> Self {
-        let tls = TlsConnector::from(tls);
-        Self(Arc::new(Inner { guard, resolver, tls }))
+        Self(Arc::new(Inner {
+            guard,
+            names: Names::new(resolver),
+            tls: TlsConnector::from(tls),
+        }))
     }
 }
 
@@ -159,18 +163,15 @@ impl Inner {
 
     /// All addresses of the host, each of them judged: one bad answer refuses the name, since whoever mixes a
     /// private address in among public ones means it.
-    async fn judged(&self, host: &str) -> Result<Vec<IpAddr>, ConnectError> {
-        let addresses = match host.parse::<IpAddr>() {
-            Ok(literal) => vec![literal],
-            Err(_) => {
-                let found = self.resolver.resolve(host).await;
-                found.map_err(|error| ConnectError::Dns(error.to_string()))?
-            }
+    async fn judged(&self, host: &str) -> Result<Arc<[IpAddr]>, ConnectError> {
+        let addresses: Arc<[IpAddr]> = match host.parse::<IpAddr>() {
+            Ok(literal) => Arc::new([literal]),
+            Err(_) => self.names.resolve(host).await.map_err(ConnectError::Dns)?,
         };
         if addresses.is_empty() {
             return Err(ConnectError::Dns(format!("{host} has no address")));
         }
-        for address in &addresses {
+        for address in &*addresses {
             self.guard.check(*address).map_err(ConnectError::Denied)?;
         }
         Ok(addresses)

@@ -4,6 +4,7 @@ use crate::chores;
 use crate::clock::Clock;
 use crate::contracts::Contracts;
 use crate::cycle::Cycle;
+use crate::files::attempts_that_fit;
 use crate::gate;
 use crate::lane::Slots;
 use crate::options::Options;
@@ -45,7 +46,7 @@ impl Engine {
         let contracts = Contracts::load(&*store).await?;
         let (events, inbox) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
-            slots: Slots::new(options.max_in_flight),
+            slots: Slots::new(options.max_in_flight.min(attempts_that_fit())),
             store,
             clock,
             wire,
@@ -181,6 +182,8 @@ impl EngineHandle {
             shared.tell(Event::Phase);
             self.ends_within(&mut cycle, LAST_COMMITS).await
         };
+        // After a fatal fault what has ended since is not written down.
+        let settled = settled && shared.fatal.borrow().is_none();
         cycle.abort();
         self.0.helpers.iter().for_each(JoinHandle::abort);
         let down = NodeEventKind::Down;

@@ -10,7 +10,7 @@ pub struct Options {
     pub node: String,
     /// Which names the signature headers go by.
     pub signature_headers: SignatureHeaders,
-    /// Attempts at once, over all endpoints. Each may hold a socket.
+    /// Attempts at once, over all endpoints. Each may hold a socket: fewer where the limit of open files is low.
     pub max_in_flight: usize,
     /// Due deliveries held in memory, over all endpoints; the rest waits in the store.
     pub max_window: usize,

@@ -9,12 +9,14 @@ use crate::cycle::{interrupted, read_every};
 use crate::lane::Lane;
 use crate::pulse::record_step;
 use crate::shared::Shared;
+use contract::model::EndpointClauses;
 use contract::{Duration, Instant};
 use schedule::Pace;
 use std::sync::{Arc, PoisonError};
 use store::{EndpointKey, Page, Reading, Started};
 
 const ROWS_AT_ONCE: usize = 500;
+const STARTS_AT_ONCE: u32 = 250;
 
 /// Brings the store to a state in which nothing is in flight.
 pub(crate) async fn recover(shared: &Arc<Shared>) -> store::Result<Vec<(EndpointKey, Arc<Config>)>> {
@@ -54,7 +56,8 @@ async fn settle_interrupted(shared: &Arc<Shared>) -> store::Result<usize> {
             return Ok(found);
         };
         after = Some(last.due.key);
-        let mut settles = Vec::with_capacity(sending.len());
+        let count = sending.len();
+        let mut settles = Vec::with_capacity(count);
         for claimed in sending {
             learn(shared, &claimed).await?;
             // Such an attempt may have reached its receiver at any moment up to the crash.
@@ -62,6 +65,13 @@ async fn settle_interrupted(shared: &Arc<Shared>) -> store::Result<usize> {
                 lane.record(moment(&shared.clock.now()));
             }
             settles.extend(interrupted(shared, claimed));
+        }
+        if settles.len() < count {
+            let left = count - settles.len();
+            tracing::error!(
+                left,
+                "started attempts whose endpoint is unknown: left as they are"
+            );
         }
         found += settles.len();
         for settle in &settles {
@@ -88,24 +98,47 @@ async fn pace_after_restart(
 ) -> store::Result<Pace> {
     let clauses = &config.contract.contract.endpoint;
     let mut pace = Pace::new(clauses, config.throttle);
-    let rate = clauses.rate.map_or(0, |rate| rate.starts);
-    let gap = u32::from(!clauses.min_gap.is_zero());
-    let most = rate.max(gap).max(config.throttle.map_or(0, u32::from));
-    if most == 0 {
-        return Ok(pace);
-    }
-    let page = Page {
-        limit: most,
-        after: None,
-        newest_first: true,
-    };
-    let attempts = shared.store.attempts_of_endpoint(key, page).await?;
     let now = shared.clock.now();
-    for attempt in attempts {
-        let at = attempt.record.started_at;
-        pace.record(moment(&read_back(at, &now, started)));
+    let (most, window) = reach_of(clauses, config.throttle);
+    let mut after = None;
+    let mut known = 0;
+    while known < most {
+        // The first page is the latest start alone: mostly it is out of every window already.
+        let limit = if known == 0 { 1 } else { STARTS_AT_ONCE };
+        let page = Page {
+            limit,
+            after,
+            newest_first: true,
+        };
+        let attempts = shared.store.attempts_of_endpoint(key, page).await?;
+        let Some(last) = attempts.last() else { break };
+        let oldest = read_back(last.record.started_at, &now, started);
+        after = last.record.attempt_id.parse().ok();
+        for attempt in &attempts {
+            pace.record(moment(&read_back(attempt.record.started_at, &now, started)));
+        }
+        known = known.saturating_add(u32::try_from(attempts.len()).unwrap_or(u32::MAX));
+        if oldest.boot + window <= now.boot && oldest.wall + window <= now.wall {
+            break;
+        }
     }
     Ok(pace)
+}
+
+/// How many starts back a pace can look, and how long.
+fn reach_of(clauses: &EndpointClauses, throttle: Option<u16>) -> (u32, Duration) {
+    let gap = (u32::from(!clauses.min_gap.is_zero()), clauses.min_gap);
+    let rate = clauses
+        .rate
+        .map_or((0, Duration::ZERO), |rate| (rate.starts, rate.window));
+    let throttle = throttle.map_or((0, Duration::ZERO), |starts| {
+        (u32::from(starts), Duration::from_secs(1))
+    });
+    let all = [gap, rate, throttle];
+    all.into_iter()
+        .fold((0, Duration::ZERO), |(most, longest), (starts, window)| {
+            (most.max(starts), longest.max(window))
+        })
 }
 
 /// A start of the last run on both clocks. A wall clock that was set forward since makes it look longer ago than it

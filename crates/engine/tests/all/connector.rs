@@ -6,6 +6,7 @@ use engine::connector::{Resolver, SystemResolver};
 use engine::wire::{Fault, Wire as _};
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -122,6 +123,45 @@ async fn a_name_without_an_address_is_a_failure_called_dns() {
     let wire = wire_with(&[], Names::new(&[&[]]), &[]);
     let sent = wire.send(outgoing("http://nowhere.example/", 10_000)).await;
     assert!(matches!(sent.fault, Some(Fault::Failed(word)) if word.starts_with("dns: ")));
+}
+
+/// A slow name must not take a thread for each attempt that wants it.
+#[tokio::test]
+async fn a_name_is_looked_up_once_at_a_time() {
+    struct Slow {
+        asked: AtomicUsize,
+        go: tokio::sync::Semaphore,
+    }
+    #[async_trait]
+    impl Resolver for Slow {
+        async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let _go = self.go.acquire().await.unwrap();
+            Ok(vec!["127.0.0.1".parse().unwrap()])
+        }
+    }
+    let sink = Sink::answering(OK).await;
+    let slow = Arc::new(Slow {
+        asked: AtomicUsize::new(0),
+        go: tokio::sync::Semaphore::new(0),
+    });
+    let wire = wire_with(&["127.0.0.1/32"], slow.clone(), &[]);
+    let url = format!("http://slow.example:{}/", sink.address.port());
+    // The first gives up; its look-up goes on, and the others wait for that one.
+    let sent = wire.send(outgoing(&url, 50)).await;
+    assert!(matches!(sent.fault, Some(Fault::TimedOut(_))));
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let (wire, outgoing) = (wire.clone(), outgoing(&url, 10_000));
+            tokio::spawn(async move { wire.send(outgoing).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    slow.go.add_permits(1);
+    for sent in waiting {
+        assert_eq!(sent.await.unwrap().status, Some(200));
+    }
+    assert_eq!(slow.asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -130,7 +130,9 @@ async fn a_claim_whose_answer_is_lost_is_found_as_an_orphan() {
     until(written).await.unwrap();
     store.set(Mood::Forgetful);
     world.advance(10_000);
-    until(|| async { store.refused.load(Ordering::SeqCst) >= 1 }).await.unwrap();
+    until(|| async { store.refused.load(Ordering::SeqCst) >= 1 })
+        .await
+        .unwrap();
     store.set(Mood::Well);
     pass_time_until(&world, || async {
         let rows = world.rows(id).await;
