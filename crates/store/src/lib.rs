@@ -235,6 +235,22 @@ pub trait Store: Send + Sync + 'static {
     /// Counts by state.
     async fn counts(&self) -> Result<Counts>;
 
+    // ---- keeping ---------------------------------------------------------------------------------------------
+
+    /// Takes away what was accepted before `before` and whose deliveries all ended before it: looks at up to `limit`
+    /// messages behind `after`, oldest first, in one commit. What is not final is never touched.
+    async fn retain(
+        &self,
+        what: Retain,
+        before: Instant,
+        after: Option<MessageKey>,
+        limit: usize,
+    ) -> Result<Retained>;
+    /// What retention took away, counted.
+    async fn tombstones(&self) -> Result<Tombstones>;
+    /// The writer's figures, for metrics.
+    fn commit_stats(&self) -> CommitStats;
+
     // ---- the ledger -----------------------------------------------------------------------------------------
 
     /// Streams the whole ledger as of one moment into `sink`, off the writer: contracts, messages, endpoint events

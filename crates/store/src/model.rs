@@ -499,3 +499,71 @@ pub struct Page<Id> {
     /// True for descending ids (newest first).
     pub newest_first: bool,
 }
+
+/// A message row: where a walk over messages in the order of their acceptance goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageKey(pub i64);
+
+/// What retention takes away of messages whose deliveries are all final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retain {
+    /// Payloads and the bodies of answers. The ledger stays whole; a message without payload cannot be redriven.
+    Payloads,
+    /// Everything: messages with their deliveries and attempts. Counts stay as tombstones.
+    Ledger,
+}
+
+/// What one step of retention did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retained {
+    /// Messages taken away, or emptied.
+    pub messages: u64,
+    /// Deliveries taken away.
+    pub deliveries: u64,
+    /// Attempts taken away.
+    pub attempts: u64,
+    /// Where to go on; `None` when no older message is left to look at.
+    pub next: Option<MessageKey>,
+}
+
+/// What retention took away, ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tombstones {
+    /// Messages.
+    pub messages: u64,
+    /// Their deliveries and attempts.
+    pub endpoints: Vec<Tombstone>,
+}
+
+/// What retention took away at one endpoint, ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    /// The endpoint.
+    pub endpoint: EndpointKey,
+    /// Deliveries that had succeeded.
+    pub succeeded: u64,
+    /// Deliveries that were dead.
+    pub dead: u64,
+    /// Deliveries that were cancelled or superseded.
+    pub cancelled: u64,
+    /// Attempts.
+    pub attempts: u64,
+}
+
+/// Upper bounds of the classes of commit times, in microseconds; one more class has none.
+pub const COMMIT_BOUNDS_US: [u64; 12] = [
+    250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000,
+];
+
+/// The writer's figures since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitStats {
+    /// Commits that succeeded.
+    pub commits: u64,
+    /// Commands in them.
+    pub commands: u64,
+    /// Their whole time, in microseconds.
+    pub total_us: u64,
+    /// Commits by time: class i holds those up to [`COMMIT_BOUNDS_US`]\[i\], the last one the rest.
+    pub by_time: [u64; COMMIT_BOUNDS_US.len() + 1],
+}

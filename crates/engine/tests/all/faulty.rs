@@ -327,6 +327,24 @@ impl Store for Faulty {
         self.inner.counts().await
     }
 
+    async fn retain(
+        &self,
+        what: Retain,
+        before: Instant,
+        after: Option<MessageKey>,
+        limit: usize,
+    ) -> Result<Retained> {
+        self.inner.retain(what, before, after, limit).await
+    }
+
+    async fn tombstones(&self) -> Result<Tombstones> {
+        self.inner.tombstones().await
+    }
+
+    fn commit_stats(&self) -> CommitStats {
+        self.inner.commit_stats()
+    }
+
     async fn read_ledger(&self, sink: Box<dyn LedgerSink>) -> Result<Box<dyn LedgerSink>> {
         self.inner.read_ledger(sink).await
     }

@@ -10,6 +10,7 @@ pub mod crash;
 pub mod deliveries;
 pub mod ledger;
 pub mod nodes;
+pub mod retention;
 pub mod states;
 pub mod world;
 
@@ -99,6 +100,11 @@ macro_rules! conformance {
                 a_step_is_written_with_its_size
                 nothing_is_claimed_before_a_node_is_up
                 a_closed_store_is_unavailable
+            }
+            retention {
+                old_and_final_messages_go_whole
+                a_message_stays_whole_until_all_of_it_is_final
+                payloads_go_and_the_ledger_stays
             }
             states {
                 pending_is_claimed

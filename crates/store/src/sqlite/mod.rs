@@ -7,6 +7,7 @@
 //! | `writer`, `checkpoint` | group commit on one thread; the log copied on another |
 //! | `registry` | what the writer knows without asking |
 //! | `accept`, `settle`, `deliveries`, `admin`, `nodes` | what commands write |
+//! | `retain`, `backup` | what is taken away, and what is kept elsewhere |
 //! | `read/`, `readers` | queries, on connections of their own |
 //! | `codes`, `rows` | the database's edge |
 //!
@@ -14,6 +15,7 @@
 
 mod accept;
 mod admin;
+mod backup;
 mod checkpoint;
 mod codes;
 mod deliveries;
@@ -24,6 +26,7 @@ mod open;
 mod read;
 mod readers;
 mod registry;
+mod retain;
 mod rows;
 mod settle;
 mod stats;
@@ -32,8 +35,8 @@ mod store;
 mod tests;
 mod writer;
 
+pub use backup::{BackupError, BackupProgress};
 pub use open::{OpenError, Options};
-pub use stats::{COMMIT_BOUNDS_US, CommitStats};
 
 use crate::Result;
 use readers::Readers;
@@ -139,12 +142,6 @@ impl SqliteStore {
             readers: Readers::new(path.to_owned(), Options::default().readers),
             owner: None,
         }))
-    }
-
-    /// The writer's figures since the store was opened.
-    #[must_use]
-    pub fn commit_stats(&self) -> CommitStats {
-        self.shared.meter.read()
     }
 
     fn queue(&self) -> Result<Queue> {

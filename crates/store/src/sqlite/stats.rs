@@ -1,25 +1,8 @@
 //! What the writer measures of itself: commits, commands a commit, and how long commits take.
 
+use crate::{COMMIT_BOUNDS_US, CommitStats};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-/// Upper bounds of the classes of commit times, in microseconds; one more class has none.
-pub const COMMIT_BOUNDS_US: [u64; 12] = [
-    250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000,
-];
-
-/// The writer's figures since the store was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommitStats {
-    /// Commits that succeeded.
-    pub commits: u64,
-    /// Commands in them.
-    pub commands: u64,
-    /// Their whole time, in microseconds.
-    pub total_us: u64,
-    /// Commits by time: class i holds those up to [`COMMIT_BOUNDS_US`]\[i\], the last one the rest.
-    pub by_time: [u64; COMMIT_BOUNDS_US.len() + 1],
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Meter {

@@ -2,12 +2,12 @@
 
 use super::admin::NewEndpoint;
 use super::writer::{Lost, Place, WeakQueue};
-use super::{SqliteStore, accept, admin, deliveries, nodes, read, registry, settle};
+use super::{SqliteStore, accept, admin, deliveries, nodes, read, registry, retain, settle};
 use crate::{
-    Accepted, App, AppFields, AppKey, Attempt, Change, Claim, Claimed, ContractKey, Counts, Delivery,
-    DeliveryKey, Due, Endpoint, EndpointFields, EndpointKey, LedgerSink, Level, Message, NewMessage,
-    NotClaimed, Page, Reading, Redrive, Result, Secret, Settle, Settled, StartGate, Started, Store,
-    StoredContract, Token,
+    Accepted, App, AppFields, AppKey, Attempt, Change, Claim, Claimed, CommitStats, ContractKey, Counts,
+    Delivery, DeliveryKey, Due, Endpoint, EndpointFields, EndpointKey, LedgerSink, Level, Message,
+    MessageKey, NewMessage, NotClaimed, Page, Reading, Redrive, Result, Retain, Retained, Secret, Settle,
+    Settled, StartGate, Started, Store, StoredContract, Token, Tombstones,
 };
 use async_trait::async_trait;
 use contract::ledger::{EndpointEvent, EndpointState, NodeEventKind};
@@ -364,6 +364,25 @@ impl Store for SqliteStore {
             return Ok(self.shared.counts());
         }
         self.readers.read(registry::count).await
+    }
+
+    fn commit_stats(&self) -> CommitStats {
+        self.shared.meter.read()
+    }
+
+    async fn retain(
+        &self,
+        what: Retain,
+        before: Instant,
+        after: Option<MessageKey>,
+        limit: usize,
+    ) -> Result<Retained> {
+        self.write(move |work| retain::retain(work, what, before, after, limit))
+            .await
+    }
+
+    async fn tombstones(&self) -> Result<Tombstones> {
+        self.readers.read(retain::tombstones).await
     }
 
     async fn read_ledger(&self, sink: Box<dyn LedgerSink>) -> Result<Box<dyn LedgerSink>> {

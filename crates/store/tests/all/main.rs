@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
+mod backup;
 mod export;
 mod files;
 mod model;

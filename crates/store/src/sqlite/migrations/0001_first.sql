@@ -14,7 +14,9 @@ CREATE TABLE meta (
     -- How many deliveries came to each end, written with seq.
     succeeded INTEGER NOT NULL,
     dead INTEGER NOT NULL,
-    cancelled INTEGER NOT NULL
+    cancelled INTEGER NOT NULL,
+    -- How many messages retention took away; their deliveries are counted in `tombstone`.
+    removed_messages INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE contract (
@@ -22,7 +24,7 @@ CREATE TABLE contract (
     rev TEXT NOT NULL UNIQUE,
     canonical TEXT NOT NULL
 ) STRICT;
-INSERT INTO meta (id, seq, succeeded, dead, cancelled) VALUES (1, 0, 0, 0, 0);
+INSERT INTO meta (id, seq, succeeded, dead, cancelled, removed_messages) VALUES (1, 0, 0, 0, 0, 0);
 
 CREATE TABLE boot (
     key INTEGER PRIMARY KEY,
@@ -132,6 +134,9 @@ CREATE TABLE idempotency (
     PRIMARY KEY (app, key)
 ) STRICT, WITHOUT ROWID;
 
+-- For retention, which comes from the message.
+CREATE INDEX idempotency_of ON idempotency (message);
+
 -- The key is the seq of its `opened` event. A delivery has a due time until it has an end.
 CREATE TABLE delivery (
     key INTEGER PRIMARY KEY,
@@ -193,3 +198,12 @@ CREATE TABLE response (
     body BLOB NOT NULL,
     PRIMARY KEY (delivery, attempt_no)
 ) STRICT, WITHOUT ROWID;
+
+-- What retention took away, an endpoint.
+CREATE TABLE tombstone (
+    endpoint INTEGER PRIMARY KEY,
+    succeeded INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    attempts INTEGER NOT NULL
+) STRICT;
