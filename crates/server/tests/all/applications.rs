@@ -35,11 +35,11 @@ fn get_if_exists_answers_201_then_200() {
     let app = server.api.post("/app?get_if_exists=true", &body).is(201);
     let again = json!({ "name": "Other", "uid": "acme" });
     assert_eq!(server.api.post("/app?get_if_exists=true", &again).is(200), app);
-    server.api.post("/app", &again).is_coded(409, "conflict");
+    server.api.post("/app", &again).coded(409, "conflict");
     server
         .api
         .post("/app?get_if_exists=false", &again)
-        .is_coded(409, "conflict");
+        .coded(409, "conflict");
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn put_of_an_unknown_uid_answers_201_then_200() {
     server
         .api
         .put(&format!("/app/{id}"), &json!({ "name": "A" }))
-        .is_coded(404, "not_found");
+        .coded(404, "not_found");
     let other = json!({ "name": "A", "uid": "y" });
-    assert_eq!(server.api.put("/app/x", &other).is_invalid(), ["body/uid"]);
+    assert_eq!(server.api.put("/app/x", &other).invalid(), ["body/uid"]);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn patch_keeps_what_is_absent_and_clears_what_is_null() {
         .is(200);
     assert_eq!((&app["uid"], &app["throttleRate"]), (&json!(null), &json!(null)));
     assert_eq!(app["metadata"], json!({ "a": "b" }));
-    server.api.get("/app/acme").is_coded(404, "not_found");
+    server.api.get("/app/acme").coded(404, "not_found");
     assert_eq!(
-        server.api.patch(&path, &json!({ "name": null })).is_invalid(),
+        server.api.patch(&path, &json!({ "name": null })).invalid(),
         ["body/name"]
     );
 }
@@ -96,12 +96,9 @@ fn a_deleted_application_takes_no_message_although_its_uid_was_remembered() {
     server.api.app("acme");
     server.api.send("acme", &json!({}));
     assert_eq!(server.api.delete("/app/acme").status, 204);
-    server.api.get("/app/acme").is_coded(404, "not_found");
+    server.api.get("/app/acme").coded(404, "not_found");
     let message = json!({ "eventType": "a", "payload": {} });
-    server
-        .api
-        .post("/app/acme/msg", &message)
-        .is_coded(404, "not_found");
+    server.api.post("/app/acme/msg", &message).coded(404, "not_found");
     server.api.app("acme");
     server.api.send("acme", &json!({}));
 }
@@ -119,5 +116,5 @@ fn a_uid_that_moves_to_another_application_takes_its_messages_along() {
     server
         .api
         .get(&format!("/app/old/msg/{message}"))
-        .is_coded(404, "not_found");
+        .coded(404, "not_found");
 }

@@ -79,7 +79,7 @@ fn state_and_disabled_say_the_same() {
         let mut body = body;
         body["url"] = json!("https://example.com/");
         assert_eq!(
-            server.api.post("/app/acme/endpoint", &body).is_invalid(),
+            server.api.post("/app/acme/endpoint", &body).invalid(),
             ["body/state"],
             "{body}"
         );
@@ -179,8 +179,8 @@ fn a_deleted_endpoint_is_gone() {
     let id = server.api.endpoint("acme", "https://example.com/");
     let path = format!("/app/acme/endpoint/{id}");
     assert_eq!(server.api.delete(&path).status, 204);
-    server.api.get(&path).is_coded(404, "not_found");
-    server.api.delete(&path).is_coded(404, "not_found");
+    server.api.get(&path).coded(404, "not_found");
+    server.api.delete(&path).coded(404, "not_found");
     assert_eq!(server.api.get("/app/acme/endpoint").is(200)["data"], json!([]));
 }
 
@@ -192,11 +192,11 @@ fn an_endpoint_of_another_application_is_not_found() {
     server
         .api
         .get(&format!("/app/acme/endpoint/{id}"))
-        .is_coded(404, "not_found");
+        .coded(404, "not_found");
     server
         .api
         .patch(&format!("/app/acme/endpoint/{id}"), &json!({}))
-        .is_coded(404, "not_found");
+        .coded(404, "not_found");
 }
 
 #[test]
@@ -262,14 +262,14 @@ fn at_most_ten_old_secrets_sign() {
     for _ in 0..10 {
         assert_eq!(server.api.post(&path, &json!({})).status, 204);
     }
-    server.api.post(&path, &json!({})).is_coded(400, "limit_reached");
+    server.api.post(&path, &json!({})).coded(400, "limit_reached");
     let long = json!({ "gracePeriodSeconds": 604_801 });
     assert_eq!(
-        server.api.post(&path, &long).is_invalid(),
+        server.api.post(&path, &long).invalid(),
         ["body/gracePeriodSeconds"]
     );
     assert_eq!(
-        server.api.post(&path, &json!({ "key": "short" })).is_invalid(),
+        server.api.post(&path, &json!({ "key": "short" })).invalid(),
         ["body/key"]
     );
 }
@@ -312,18 +312,15 @@ fn a_header_that_could_replace_ours_is_refused() {
     ] {
         let body = json!({ "headers": { name: "x" } });
         assert_eq!(
-            server.api.put(&path, &body).is_invalid(),
+            server.api.put(&path, &body).invalid(),
             [format!("body/headers/{name}")]
         );
         assert_eq!(
-            server.api.patch(&path, &body).is_invalid(),
+            server.api.patch(&path, &body).invalid(),
             [format!("body/headers/{name}")]
         );
     }
     let body = json!({ "headers": { "x-split": "a\r\nb: c" } });
-    assert_eq!(
-        server.api.put(&path, &body).is_invalid(),
-        ["body/headers/x-split"]
-    );
+    assert_eq!(server.api.put(&path, &body).invalid(), ["body/headers/x-split"]);
     assert_eq!(server.api.get(&path).is(200)["headers"], json!({}));
 }

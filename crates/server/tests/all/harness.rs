@@ -32,7 +32,7 @@ impl Answer {
 
     /// An error body of the one shape, with this code, and a detail that is a sentence.
     #[track_caller]
-    pub(crate) fn is_coded(self, status: u16, code: &str) -> String {
+    pub(crate) fn coded(self, status: u16, code: &str) -> String {
         let body = self.is(status);
         let map = body.as_object().unwrap();
         assert_eq!(map.keys().collect::<Vec<_>>(), ["code", "detail"], "{body}");
@@ -44,7 +44,7 @@ impl Answer {
 
     /// The places that a 422 complains of.
     #[track_caller]
-    pub(crate) fn is_invalid(self) -> Vec<String> {
+    pub(crate) fn invalid(self) -> Vec<String> {
         let body = self.is(422);
         assert_eq!(body.as_object().unwrap().len(), 1, "{body}");
         let issues = body["detail"].as_array().unwrap().iter();
@@ -157,6 +157,10 @@ impl Api {
     }
 
     /// Asks until the answer is so.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a deadline for what really happens, by the real clock"
+    )]
     #[track_caller]
     pub(crate) fn until(&self, path: &str, so: impl Fn(&Value) -> bool) -> Value {
         let start = std::time::Instant::now();

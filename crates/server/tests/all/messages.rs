@@ -77,7 +77,7 @@ fn a_known_event_id_is_a_conflict_and_a_known_idempotency_key_is_the_first_answe
     let server = Harness::with_app("acme");
     let body = json!({ "eventType": "a.b", "payload": {}, "eventId": "e-1" });
     let first = server.api.post("/app/acme/msg", &body).is(202);
-    server.api.post("/app/acme/msg", &body).is_coded(409, "conflict");
+    server.api.post("/app/acme/msg", &body).coded(409, "conflict");
     assert_eq!(server.api.get("/app/acme/msg/e-1").is(200)["id"], first["id"]);
     let body = json!({ "eventType": "a.b", "payload": {} }).to_string();
     let keyed = || {

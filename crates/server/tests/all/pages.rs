@@ -55,10 +55,7 @@ fn a_limit_from_1_to_250_is_taken_and_others_are_refused() {
     }
     for limit in ["0", "251"] {
         assert_eq!(
-            server
-                .api
-                .get(&format!("/app/acme/msg?limit={limit}"))
-                .is_invalid(),
+            server.api.get(&format!("/app/acme/msg?limit={limit}")).invalid(),
             ["query/limit"]
         );
     }

@@ -9,9 +9,9 @@ fn without_a_good_token_every_call_is_a_401() {
     for token in [None, Some("dhk_wrong-token-0123456789"), Some("")] {
         let mut api = server.api.clone();
         api.token = token.map(str::to_owned);
-        api.get("/app/acme").is_coded(401, "authentication_failed");
+        api.get("/app/acme").coded(401, "authentication_failed");
         api.post("/app/acme/msg", &json!({}))
-            .is_coded(401, "authentication_failed");
+            .coded(401, "authentication_failed");
     }
     server.api.get("/health").is(204);
 }
@@ -41,7 +41,7 @@ fn a_bad_message_is_refused_and_nothing_is_stored() {
         ),
     ] {
         assert_eq!(
-            server.api.post("/app/acme/msg", &body).is_invalid(),
+            server.api.post("/app/acme/msg", &body).invalid(),
             [place],
             "{body}"
         );
@@ -60,12 +60,12 @@ fn an_unknown_application_endpoint_or_message_is_a_404() {
         "/app/acme/msg/none",
         "/app/acme/attempt/msg/none",
     ] {
-        server.api.get(path).is_coded(404, "not_found");
+        server.api.get(path).coded(404, "not_found");
     }
     server
         .api
         .post("/app/none/msg", &json!({ "eventType": "a.b", "payload": {} }))
-        .is_coded(404, "not_found");
+        .coded(404, "not_found");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_body_over_the_limit_is_a_413_and_one_at_the_limit_is_taken() {
             .raw("POST", "/api/v1/app/acme/msg", &[], Some(&sized(size)))
     };
     send(2048).is(202);
-    send(2049).is_coded(413, "payload_too_large");
+    send(2049).coded(413, "payload_too_large");
     assert_eq!(
         server.api.get("/app/acme/msg").is(200)["data"]
             .as_array()
@@ -111,7 +111,7 @@ fn a_bad_url_is_refused() {
         let places = server
             .api
             .post("/app/acme/endpoint", &json!({ "url": url }))
-            .is_invalid();
+            .invalid();
         assert_eq!(places, ["body/url"], "{url}");
     }
     assert_eq!(server.api.get("/app/acme/endpoint").is(200)["data"], json!([]));
