@@ -15,6 +15,9 @@ fuzz_target!(|text: &str| {
     assert_eq!(again.as_ref(), Ok(&read));
     let host = read.uri().host().expect("a host").trim_matches(['[', ']']);
     let parsed = url::Url::parse(read.canonical()).expect("canonical");
-    assert_eq!(Some(host), parsed.host_str().map(|host| host.trim_matches(['[', ']'])));
+    assert_eq!(
+        Some(host),
+        parsed.host_str().map(|host| host.trim_matches(['[', ']']))
+    );
     assert_eq!(read.literal(), host.parse().ok());
 });

@@ -9,6 +9,7 @@ pub(crate) const CARGO_FUZZ: &str = "0.13.2";
 /// What a target starts from: files and folders of the project, copied into its corpus.
 const SEEDS: &[(&str, &[&str])] = &[
     ("contract_toml", &["crates/contract/presets"]),
+    ("waits", &["crates/contract/presets"]),
     ("retry_env", &["cases/retry-round/retry.env"]),
     ("queue_env", &["cases/queue-round/queue.env"]),
     ("endpoints_tsv", &["cases/retry-round/endpoints.tsv"]),
