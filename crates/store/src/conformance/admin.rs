@@ -171,6 +171,17 @@ pub async fn endpoints_come_back_as_they_were_made(factory: &dyn Factory) {
         store.endpoint_by_id(made.id).await.expect("read"),
         Some(made.clone())
     );
+}
+
+/// A uid is unique within its application, and an application that is not there has no endpoints.
+pub async fn endpoint_uids_are_unique_within_their_application(factory: &dyn Factory) {
+    let world = World::new(factory).await;
+    let store = &world.store;
+    let fields = EndpointFields {
+        uid: Some("e".to_owned()),
+        ..EndpointFields::default()
+    };
+    world.endpoint_with(fields.clone(), EndpointState::Active).await;
     let again = store
         .create_endpoint(
             world.app.key,

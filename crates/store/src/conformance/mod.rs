@@ -49,6 +49,7 @@ macro_rules! conformance {
                 applications_have_unique_uids
                 deleting_an_application_deletes_its_endpoints
                 endpoints_come_back_as_they_were_made
+                endpoint_uids_are_unique_within_their_application
                 secrets_are_replaced
                 each_change_of_state_is_an_event
                 the_failure_clock_is_cleared_by_success_and_activation

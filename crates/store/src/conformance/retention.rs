@@ -2,7 +2,7 @@
 
 use super::Factory;
 use super::world::{World, instant};
-use crate::{Next, Retain, Retained, StoreError, Tombstone, Tombstones};
+use crate::{Claimed, Next, Retain, Retained, StoreError, Tombstone, Tombstones};
 use bytes::Bytes;
 use contract::ledger::{DeadReason, EndpointState};
 
@@ -25,6 +25,13 @@ async fn retain(world: &World<'_>, what: Retain, before: u64) -> Retained {
     }
 }
 
+/// A message whose only attempt ended so.
+async fn ended(world: &World<'_>, ms: u64, at: u64, next: Next) -> Claimed {
+    let claimed = world.sending(ms).await;
+    world.settle(world.ended(&claimed, at, next)).await;
+    claimed
+}
+
 /// Old and final: gone, with its deliveries, attempts, answers and keys; counted. Young or not final: untouched.
 pub async fn old_and_final_messages_go_whole(factory: &dyn Factory) {
     let world = World::new(factory).await;
@@ -33,18 +40,15 @@ pub async fn old_and_final_messages_go_whole(factory: &dyn Factory) {
     let mut settle = world.ended(&succeeded, 20, Next::Succeeded);
     settle.response = Bytes::from_static(b"ok");
     world.settle(settle).await;
-    let died = world.sending(30).await;
     let dead = Next::Dead {
         reason: DeadReason::Terminal,
         retry: world.contract,
     };
-    world.settle(world.ended(&died, 40, dead)).await;
+    let died = ended(&world, 30, 40, dead).await;
     let waits = world.accept(world.message(50)).await.message.id;
     let in_flight = world.sending(60).await;
-    let ends_late = world.sending(70).await;
-    world.settle(world.ended(&ends_late, 1000, Next::Succeeded)).await;
-    let young = world.sending(500).await;
-    world.settle(world.ended(&young, 510, Next::Succeeded)).await;
+    let ends_late = ended(&world, 70, 1000, Next::Succeeded).await;
+    let young = ended(&world, 500, 510, Next::Succeeded).await;
     let done = retain(&world, Retain::Ledger, 500).await;
     assert_eq!((done.messages, done.deliveries, done.attempts), (2, 2, 2));
     for gone in [&succeeded, &died] {

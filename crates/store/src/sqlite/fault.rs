@@ -48,7 +48,7 @@ pub(super) struct Failure {
 impl Failure {
     pub(super) fn of(error: &Error) -> Self {
         Self {
-            reason: error.to_string(),
+            reason: told(error),
             stop: must_stop(error),
         }
     }
@@ -83,6 +83,14 @@ pub(super) fn unavailable(reason: impl Into<String>) -> StoreError {
     }
 }
 
+/// With the number that says which call failed: "disk I/O error" alone may be a read or a sync.
+fn told(error: &Error) -> String {
+    match error {
+        Error::SqliteFailure(failure, _) => format!("{error} (SQLite code {})", failure.extended_code),
+        _ => error.to_string(),
+    }
+}
+
 /// An I/O error or damage: what was written cannot be known any more.
 fn must_stop(error: &Error) -> bool {
     let Error::SqliteFailure(failure, _) = error else {
@@ -104,12 +112,12 @@ impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         if must_stop(&error) {
             return Self::Corrupt {
-                reason: error.to_string(),
+                reason: told(&error),
                 source: Some(Box::new(error)),
             };
         }
         Self::Unavailable {
-            reason: error.to_string(),
+            reason: told(&error),
             source: Some(Box::new(error)),
         }
     }
