@@ -17,7 +17,7 @@ struct Stage {
 const STAGES: &[Stage] = &[
     Stage {
         name: "tools",
-        budget_s: 130,
+        budget_s: 100,
         run: install_tools,
     },
     Stage {
@@ -52,27 +52,27 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         name: "deny",
-        budget_s: 30,
+        budget_s: 20,
         run: deny,
     },
     Stage {
         name: "clippy",
-        budget_s: 210,
+        budget_s: 170,
         run: clippy,
     },
     Stage {
         name: "test",
-        budget_s: 450,
+        budget_s: 560,
         run: suite::run,
     },
     Stage {
         name: "demo",
-        budget_s: 60,
+        budget_s: 40,
         run: demo,
     },
     Stage {
         name: "docs",
-        budget_s: 60,
+        budget_s: 50,
         run: docs,
     },
     Stage {
