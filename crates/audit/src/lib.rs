@@ -8,6 +8,8 @@ mod facts;
 mod json;
 pub mod judge;
 pub mod round;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod waits;
 
 pub use facts::FactsError;

@@ -78,7 +78,7 @@ async fn attempt(shared: &Shared, job: Job, has_started: &AtomicBool) -> Settle 
     let due = &job.claimed.due;
     // The row can still be taken back: nothing of it has left this process.
     if shared.phase() != Phase::Running || !Waits::of(due).is_due(&started) {
-        job.lane.cancel(&shared.slots);
+        job.lane.unsent(&shared.slots);
         return released(job.claimed, &started);
     }
     let config = job.lane.start(moment(&started));

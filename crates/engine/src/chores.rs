@@ -174,7 +174,7 @@ impl Shared {
             return Ok(());
         }
         self.contracts.learn(&*self.store, claimed.start.retry).await?;
-        lane.own(claimed.due.key);
+        lane.adopt(claimed.due.key);
         self.tell(Event::Orphan(Box::new(claimed)));
         Ok(())
     }

@@ -60,7 +60,7 @@ impl StartGate for Gate {
             opened_at: message.now.wall,
             attempts: 0,
         };
-        match lane.reserve(&shared.slots, &retry, waits, &shared.clock.now()) {
+        match lane.reserve(&shared.slots, &retry, waits, 0, &shared.clock.now()) {
             Reply::Start(start) => {
                 self.reserved().push(lane);
                 Some(start)

@@ -62,7 +62,8 @@ pub(crate) struct Lane {
 struct Inner {
     config: Arc<Config>,
     pace: Pace,
-    /// Claimed or being claimed, and not ended.
+    /// Claimed or being claimed, and the settle not committed: after a crash the ledger shows each of them as in flight,
+    /// so none of them may make room for another before that.
     in_flight: u32,
     /// Written as started by this process, settle not committed: whatever else is `sending` in the store is an
     /// orphan.
@@ -152,13 +153,21 @@ impl Lane {
         self.asked.store(false, Ordering::Release);
     }
 
-    /// Reserves a start for a delivery that waits, if `schedule` admits it now.
-    pub(crate) fn reserve(&self, slots: &Slots, retry: &Known, waits: Waits, now: &Reading) -> Reply {
+    /// Reserves a start for a delivery that waits, if `schedule` admits it now. `leaving` attempts are settled in the
+    /// very commit that will write the start down: they make room for it.
+    pub(crate) fn reserve(
+        &self,
+        slots: &Slots,
+        retry: &Known,
+        waits: Waits,
+        leaving: u32,
+        now: &Reading,
+    ) -> Reply {
         let mut inner = self.lock();
         let clauses = &inner.config.contract.contract.endpoint;
         let candidate = Candidate {
             endpoint_state: inner.config.state(),
-            in_flight: inner.in_flight,
+            in_flight: inner.in_flight.saturating_sub(leaving),
             in_flight_limit: clauses.in_flight,
             due_at: waits.due_at,
             due_boot: waits.due_boot,
@@ -204,8 +213,25 @@ impl Lane {
         self.lock().owned.insert(delivery);
     }
 
+    /// Its task vanished: whoever finds it adopts it.
     pub(crate) fn disown(&self, delivery: DeliveryKey) {
         self.lock().owned.remove(&delivery);
+    }
+
+    /// An attempt that is written as started and that nobody owned.
+    pub(crate) fn adopt(&self, delivery: DeliveryKey) {
+        let mut inner = self.lock();
+        if inner.owned.insert(delivery) {
+            inner.in_flight += 1;
+        }
+    }
+
+    /// The settle is durable.
+    pub(crate) fn settled(&self, delivery: DeliveryKey) {
+        let mut inner = self.lock();
+        if inner.owned.remove(&delivery) {
+            inner.in_flight = inner.in_flight.saturating_sub(1);
+        }
     }
 
     pub(crate) fn owns(&self, delivery: DeliveryKey) -> bool {
@@ -219,11 +245,15 @@ impl Lane {
         Arc::clone(&inner.config)
     }
 
-    /// A started attempt ended; `timed_out` is how.
+    /// A claimed attempt is not sent after all. It leaves the window when the store has taken its row back.
+    pub(crate) fn unsent(&self, slots: &Slots) {
+        self.lock().pace.cancel();
+        slots.give();
+    }
+
+    /// A started attempt ended; `timed_out` is how. It leaves the window when its settle is committed.
     pub(crate) fn end(&self, slots: &Slots, timed_out: bool) {
-        let mut inner = self.lock();
-        inner.in_flight = inner.in_flight.saturating_sub(1);
-        inner.stalled = timed_out;
+        self.lock().stalled = timed_out;
         slots.give();
     }
 

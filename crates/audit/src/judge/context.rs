@@ -1,11 +1,17 @@
 //! What both scans look things up in: contracts, the states of endpoints, when no node was up, and how clocks stepped.
 //! Held in memory: it grows with contracts, endpoints and restarts, not with attempts.
 
+use super::elapsed::Elapsed;
 use super::finding::{Finding, Findings, Kind};
-use contract::ledger::{ContractRecord, EndpointEvent, EndpointState, NodeEvent, NodeEventKind};
+use contract::ledger::{
+    AttemptRecord, ContractRecord, EndpointEvent, EndpointState, NodeEvent, NodeEventKind, Outcome,
+};
 use contract::{Contract, Duration, Instant, Seq};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+/// An attempt lasts no longer than its deadline and this, in which it is written down.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// A stretch of time, its end not included.
 pub(super) type Span = (Instant, Instant);
@@ -17,8 +23,7 @@ pub(super) struct Context {
     nodes: Vec<NodeEvent>,
     /// Stretches in which no node was up.
     down: Vec<Span>,
-    /// By node: after which `seq` its clock was set back how far in all.
-    setbacks: HashMap<String, Vec<(Seq, Duration)>>,
+    elapsed: Elapsed,
 }
 
 impl Context {
@@ -59,18 +64,7 @@ impl Context {
             events.sort_by_key(|event| event.seq);
         }
         self.nodes.sort_by_key(|event| event.seq);
-        for event in self
-            .nodes
-            .iter()
-            .filter(|event| event.event == NodeEventKind::Step)
-        {
-            let back = Duration::from_ms(event.size_ms.min(0).unsigned_abs());
-            if !back.is_zero() {
-                let steps = self.setbacks.entry(event.node.clone()).or_default();
-                let before = steps.last().map_or(Duration::ZERO, |(_, sum)| *sum);
-                steps.push((event.seq, before + back));
-            }
-        }
+        self.elapsed = Elapsed::of(&self.nodes);
         self.down = self.downtime();
     }
 
@@ -79,7 +73,7 @@ impl Context {
         let mut since = self.nodes.first().map(|_| Instant::from_unix_ms(i64::MIN));
         let (mut up, mut spans) = (BTreeSet::new(), Vec::new());
         for event in &self.nodes {
-            let at = self.axis(&event.node, event.seq, event.at);
+            let at = self.elapsed.at(&event.node, event.seq, event.at);
             match event.event {
                 NodeEventKind::Up => {
                     spans.extend(since.take().map(|from| (from, at)));
@@ -128,8 +122,8 @@ impl Context {
             if event.state != EndpointState::Active {
                 let next = events
                     .get(n + 1)
-                    .map_or(Instant::MAX, |next| self.common_axis(next));
-                spans.push((self.common_axis(event), next));
+                    .map_or(Instant::MAX, |next| self.elapsed.of_no_node(next.seq, next.at));
+                spans.push((self.elapsed.of_no_node(event.seq, event.at), next));
             }
         }
         spans.sort_unstable();
@@ -143,60 +137,24 @@ impl Context {
         joined
     }
 
-    /// A node's clock reading on an axis that is not set back: by how far the clock was set back before, it is later.
-    pub(super) fn axis(&self, node: &str, seq: Seq, at: Instant) -> Instant {
-        let Some(steps) = self.setbacks.get(node) else {
-            return at;
+    /// Readings of clocks on one axis of elapsed time.
+    pub(super) const fn elapsed(&self) -> &Elapsed {
+        &self.elapsed
+    }
+
+    /// The end of an attempt on that axis, at the earliest and at the latest; never, while it is in flight.
+    pub(super) fn end(&self, row: &AttemptRecord) -> (Instant, Instant) {
+        let Some(end) = row.ended_at else {
+            return (Instant::MAX, Instant::MAX);
         };
-        let before = steps.partition_point(|(step, _)| *step < seq);
-        let back = before.checked_sub(1).and_then(|last| steps.get(last));
-        at + back.map_or(Duration::ZERO, |(_, sum)| *sum)
-    }
-
-    /// Endpoint events name no node: where only one node's clock was set back, it is taken to be that one's.
-    fn common_axis(&self, event: &EndpointEvent) -> Instant {
-        let mut nodes = self.setbacks.keys();
-        match (nodes.next(), nodes.next()) {
-            (Some(only), None) => self.axis(only, event.seq, event.at),
-            _ => event.at,
-        }
-    }
-
-    fn forward_steps(&self, node: &str) -> impl Iterator<Item = (Seq, Instant, Duration)> {
-        self.nodes
-            .iter()
-            .filter(move |event| {
-                event.event == NodeEventKind::Step && event.size_ms > 0 && event.node == node
-            })
-            .map(|event| {
-                (
-                    event.seq,
-                    event.at,
-                    Duration::from_ms(event.size_ms.unsigned_abs()),
-                )
-            })
-    }
-
-    /// Time that the wall clock skipped at most between two moments: it never passed, and nobody was late in it.
-    pub(super) fn skipped_at_most(&self, node: &str, from: Instant, to: Instant) -> Duration {
-        let within = |(_, at, size): &(Seq, Instant, Duration)| *at > from && *at - *size <= to;
-        self.forward_steps(node)
-            .filter(within)
-            .fold(Duration::ZERO, |sum, (.., size)| sum + size)
-    }
-
-    /// Time that the wall clock skipped for certain between a moment and the start of the attempt at `seq`.
-    pub(super) fn skipped_for_certain(
-        &self,
-        node: &str,
-        from: Instant,
-        seq: Seq,
-        start: Instant,
-    ) -> Duration {
-        let within =
-            |(step, at, size): &(Seq, Instant, Duration)| *step < seq && *at - *size >= from && *at <= start;
-        self.forward_steps(node)
-            .filter(within)
-            .fold(Duration::ZERO, |sum, (.., size)| sum + size)
+        let limit = match row.outcome {
+            // It ends when a node is up again, however long that takes.
+            Some(Outcome::Interrupted) => Duration::MAX,
+            _ => {
+                let contract = self.contracts.get(&row.endpoint_rev);
+                contract.map_or(Duration::ZERO, |contract| contract.endpoint.timeout) + SETTLING
+            }
+        };
+        self.elapsed.end(row, end, limit)
     }
 }

@@ -2,8 +2,8 @@
 //! `ending`.
 
 use super::context::Context;
-use super::due::{self, DeliveryId, Next};
-use super::endpoint::Paced;
+use super::due::{self, DeliveryId, From, Next};
+use super::endpoint::{Late, Paced};
 use super::finding::{Finding, Findings, Kind};
 use super::receiver::Seen;
 use contract::ledger::{AttemptRecord, DeliveryEvent, DeliveryEventKind, Outcome};
@@ -150,15 +150,14 @@ impl DeliveryScan<'_> {
             };
             self.attempt_breach(kind, row, &text);
         }
-        let axis = |one: &AttemptRecord, at| self.context.axis(&one.node, one.seq, at);
-        let start = axis(row, row.started_at);
+        let start = self.context.elapsed().start(row);
         // A wait that runs from the end is exact to the millisecond; others can touch within one.
         let from_end = |contract: Arc<Contract>| contract.retry.anchor == Anchor::End;
         let exact = self.context.contract(&row.retry_rev).is_some_and(from_end);
         let room = if exact { Duration::ZERO } else { ROUNDING };
         let crossed = before.iter().find_map(|one| match one.ended_at {
             None => Some(format!("attempt {} has not ended", one.attempt_no)),
-            Some(end) if start + room < axis(one, end) => Some(format!(
+            Some(end) if start + room < self.context.end(one).0 => Some(format!(
                 "started at {}, before attempt {} ended at {end}",
                 row.started_at, one.attempt_no
             )),
@@ -254,7 +253,7 @@ impl DeliveryScan<'_> {
         let row = judged.row;
         let due = match judged.next {
             Some(next) => {
-                self.early(row, &next);
+                self.early(judged.before, row, &next);
                 next.latest
             }
             None if judged.before.is_empty() => match self.opened().map(|opened| opened.at) {
@@ -276,30 +275,55 @@ impl DeliveryScan<'_> {
             );
             self.attempt_breach(Kind::WaitTooLong, row, &text);
         }
-        // Time that the wall clock skipped never passed.
-        let anchor = judged.next.map_or(due, |next| next.anchor);
-        let due = due + self.context.skipped_at_most(&row.node, anchor, row.started_at);
-        let late_after = judged.contract.retry.late_after;
-        if row.started_at.since(due) > late_after {
-            let name = format!("{}: attempt {}", self.one.id, row.attempt_no);
-            let late = super::endpoint::Late {
-                kind: Kind::Overdue,
-                name,
-                row: row.attempt_id.clone(),
-                due: self.context.axis(&row.node, row.seq, due),
-                until: self.context.axis(&row.node, row.seq, row.started_at),
-                late_after,
-            };
-            self.paced.late(&self.one.id.endpoint, &late)?;
+        let clock = self.context.elapsed();
+        let ready = match (&judged.next, self.opened()) {
+            (Some(next), _) => self.ready(next, judged.before, &row.node, clock.start(row)),
+            (None, Some(opened)) => clock.reached(
+                &row.node,
+                clock.of_no_node(opened.seq, due),
+                due,
+                clock.start(row),
+            ),
+            (None, None) => due,
+        };
+        let late = Late {
+            kind: Kind::Overdue,
+            name: format!("{}: attempt {}", self.one.id, row.attempt_no),
+            row: row.attempt_id.clone(),
+            due: ready,
+            until: clock.start(row),
+            late_after: judged.contract.retry.late_after,
+        };
+        self.expected(&late)
+    }
+
+    /// On the axis of elapsed time: from when nothing of the delivery itself keeps the next attempt on that node, until
+    /// a moment. Both clocks allow it, and the attempt before is over: a wait from a start can end sooner.
+    pub(super) fn ready(&self, next: &Next, before: &[AttemptRecord], node: &str, until: Instant) -> Instant {
+        let (wait, clock) = (next.latest.since(next.anchor), self.context.elapsed());
+        let (Some(first), Some(last)) = (before.first(), before.last()) else {
+            return next.latest;
+        };
+        let end = self.context.end(last).1;
+        let anchor = match next.from {
+            From::End => end,
+            From::Start => clock.start(last),
+            From::FirstStart => clock.start(first),
+        };
+        clock.reached(node, (anchor + wait).max(end), next.latest, until)
+    }
+
+    /// Late beyond measure, unless the scan by endpoint finds an excuse.
+    pub(super) fn expected(&mut self, late: &Late) -> io::Result<()> {
+        if late.until.since(late.due) > late.late_after {
+            self.paced.late(&self.one.id.endpoint, late)?;
         }
         Ok(())
     }
 
-    fn early(&mut self, row: &AttemptRecord, next: &Next) {
+    fn early(&mut self, before: &[AttemptRecord], row: &AttemptRecord, next: &Next) {
         let start = row.started_at;
-        let skipped = self
-            .context
-            .skipped_for_certain(&row.node, next.anchor, row.seq, start);
+        let wait = next.earliest.since(next.anchor);
         if start < next.earliest {
             let (kind, why) = if start < next.by_law.min(next.earliest) {
                 (Kind::TooEarly, "")
@@ -315,14 +339,26 @@ impl DeliveryScan<'_> {
         } else if start < row.due_at {
             let text = format!("started at {start}, before its own due time {}", row.due_at);
             self.attempt_breach(Kind::TooEarly, row, &text);
-        } else if !skipped.is_zero() && start + UNRECORDED_STEP < next.earliest + skipped {
-            let elapsed = start.since(next.anchor).saturating_sub(skipped);
-            let text = format!(
-                "by elapsed time only {elapsed} of a wait of {}: the wall clock was set forward by {skipped}",
-                next.earliest.since(next.anchor)
-            );
+        } else if let Some(elapsed) = self
+            .elapsed(before, row, next)
+            .filter(|it| *it + UNRECORDED_STEP < wait)
+        {
+            let text =
+                format!("by elapsed time only {elapsed} of a wait of {wait}: the wall clock was set forward");
             self.attempt_breach(Kind::TooEarly, row, &text);
         }
+    }
+
+    /// How much time passed at most between the anchor and the start, where both were read by one node's clock.
+    fn elapsed(&self, before: &[AttemptRecord], row: &AttemptRecord, next: &Next) -> Option<Duration> {
+        let clock = self.context.elapsed();
+        let (first, last) = (before.first()?, before.last()?);
+        let (anchor, node) = match next.from {
+            From::End => (self.context.end(last).0, &last.node),
+            From::Start => (clock.start(last), &last.node),
+            From::FirstStart => (clock.start(first), &first.node),
+        };
+        (*node == row.node).then(|| clock.start(row).since(anchor))
     }
 
     /// What the receiver saw, by its own clock: the next request no sooner than its answer and the wait.
@@ -341,7 +377,7 @@ impl DeliveryScan<'_> {
                 continue;
             };
             // Only a wait that runs from the end can be measured from where the receiver stands.
-            if Some(next.anchor) != before.ended_at {
+            if next.from != From::End {
                 continue;
             }
             let wait = next.earliest.since(next.anchor);

@@ -19,6 +19,17 @@ impl std::fmt::Display for DeliveryId {
     }
 }
 
+/// The reading that a wait is measured from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// The end of the attempt before.
+    End,
+    /// Its start.
+    Start,
+    /// The start of the first.
+    FirstStart,
+}
+
 /// What the contract says of the attempt after some others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Next {
@@ -26,6 +37,8 @@ pub(super) struct Next {
     pub(super) wait: Duration,
     /// What the wait is measured from.
     pub(super) anchor: Instant,
+    /// Of which reading that is.
+    pub(super) from: From,
     /// Due if the receiver had asked for nothing.
     pub(super) by_law: Instant,
     /// Due; the earlier reading where the records allow two.
@@ -47,11 +60,16 @@ pub(super) fn next(contract: &Contract, id: &DeliveryId, made: &[AttemptRecord])
     let wait = waits::draw(contract, &key, before.wait_ms)?;
     let law = waits::law(contract, n)?;
     // I1: an interrupted attempt anchors at its recovery whatever the anchor says.
-    let anchor = match contract.retry.anchor {
-        _ if before.outcome == Some(Outcome::Interrupted) => before.ended_at?,
-        Anchor::End => before.ended_at?,
-        Anchor::Start => before.started_at,
-        Anchor::First => first.started_at,
+    let from = match contract.retry.anchor {
+        _ if before.outcome == Some(Outcome::Interrupted) => From::End,
+        Anchor::End => From::End,
+        Anchor::Start => From::Start,
+        Anchor::First => From::FirstStart,
+    };
+    let anchor = match from {
+        From::End => before.ended_at?,
+        From::Start => before.started_at,
+        From::FirstStart => first.started_at,
     };
     let slack = contract.retry.slack;
     let after = |asked| anchor + waits::combine(contract.retry.retry_after, law, wait, asked) + slack;
@@ -68,6 +86,7 @@ pub(super) fn next(contract: &Contract, id: &DeliveryId, made: &[AttemptRecord])
         by_law: anchor + wait + slack,
         earliest,
         latest,
+        from,
     })
 }
 

@@ -181,8 +181,8 @@ impl DeliveryScan<'_> {
             }
             (None, Some(next)) => {
                 let name = format!("{}: attempt {}", self.one.id, last.attempt_no.next());
-                let skipped = self.context.skipped_at_most(&last.node, next.anchor, self.as_of);
-                self.awaits(name, last, next.latest + skipped, contract.retry.late_after)
+                let ready = self.ready(&next, &self.one.attempts, &last.node, self.as_of);
+                self.awaits(name, last, ready, contract.retry.late_after)
             }
         }
     }
@@ -192,15 +192,8 @@ impl DeliveryScan<'_> {
         let paced = self.context.contract(&last.endpoint_rev);
         let timeout = paced.map_or(contract.endpoint.timeout, |paced| paced.endpoint.timeout);
         let name = format!("{}: the end of attempt {}", self.one.id, last.attempt_no);
-        let skipped = self
-            .context
-            .skipped_at_most(&last.node, last.started_at, self.as_of);
-        self.awaits(
-            name,
-            last,
-            last.started_at + timeout + skipped,
-            contract.retry.late_after,
-        )
+        let start = self.context.elapsed().start(last);
+        self.awaits(name, last, start + timeout, contract.retry.late_after)
     }
 
     fn never_tried(&mut self) -> io::Result<()> {
@@ -217,7 +210,7 @@ impl DeliveryScan<'_> {
             kind: Kind::Abandoned,
             name: format!("{}: attempt 1", self.one.id),
             row: format!("seq {seq}"),
-            due: at,
+            due: self.context.elapsed().of_no_node(seq, at),
             until: self.as_of,
             late_after: contract.retry.late_after,
         };
@@ -235,17 +228,10 @@ impl DeliveryScan<'_> {
             kind: Kind::Abandoned,
             name,
             row: last.attempt_id.clone(),
-            due: self.context.axis(&last.node, last.seq, due),
-            until: self.context.axis(&last.node, last.seq, self.as_of),
+            due,
+            until: self.as_of,
             late_after,
         };
         self.expected(&late)
-    }
-
-    fn expected(&mut self, late: &Late) -> io::Result<()> {
-        if late.until.since(late.due) > late.late_after {
-            self.paced.late(&self.one.id.endpoint, late)?;
-        }
-        Ok(())
     }
 }

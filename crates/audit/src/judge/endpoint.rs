@@ -32,12 +32,13 @@ pub(super) struct Late {
     pub(super) late_after: Duration,
 }
 
-/// One start at an endpoint, on the axis that is never set back.
+/// One start at an endpoint, on the axis of elapsed time.
 struct Start {
     attempt_id: String,
     seq: Seq,
     endpoint_rev: String,
-    end: Option<Instant>,
+    /// Its end, at the earliest and at the latest: around a clock that was set back they differ.
+    end: (Instant, Instant),
     /// False where the row has the claim's reading, and the request left later or not at all.
     sure: bool,
 }
@@ -47,20 +48,22 @@ pub(super) struct Paced(pub(super) Sorter);
 
 impl Paced {
     pub(super) fn start(&mut self, context: &Context, row: &AttemptRecord) -> io::Result<()> {
-        let axis = |at| context.axis(&row.node, row.seq, at);
+        let at = context.elapsed().start(row);
         let key = Key::default()
             .text(&row.endpoint_id)
-            .instant(axis(row.started_at).as_unix_ms())
+            .instant(at.as_unix_ms())
             .byte(START)
             .number(row.seq.get());
         let mut out = Writer::default();
         out.byte(START);
         out.text(&row.endpoint_id);
-        out.instant(axis(row.started_at));
+        out.instant(at);
         out.text(&row.attempt_id);
         out.number(row.seq.get());
         out.text(&row.endpoint_rev);
-        out.option(row.ended_at.map(axis), Writer::instant);
+        let (earliest, latest) = context.end(row);
+        out.instant(earliest);
+        out.instant(latest);
         out.byte(u8::from(!matches!(
             row.outcome,
             None | Some(Outcome::Interrupted)
@@ -101,7 +104,7 @@ fn read(bytes: &[u8]) -> Option<(String, Instant, Moment)> {
             attempt_id: from.text()?,
             seq: Seq::new(from.number()?),
             endpoint_rev: from.text()?,
-            end: from.option(Reader::instant)?,
+            end: (from.instant()?, from.instant()?),
             sure: from.byte()? == 1,
         })
     } else {
@@ -184,8 +187,8 @@ struct Sweep<'a> {
     now: Instant,
     /// Not active, or no node up; those that are over are dropped.
     closed: VecDeque<Span>,
-    /// Ends of attempts in flight, the first to end first.
-    in_flight: BinaryHeap<Reverse<Instant>>,
+    /// Latest and earliest ends of attempts in flight, the first to end first.
+    in_flight: BinaryHeap<Reverse<(Instant, Instant)>>,
     /// The latest starts, at most as many as a rate looks back.
     starts: VecDeque<Instant>,
     /// The latest start whose moment is sure, and its row.
@@ -253,7 +256,11 @@ impl<'a> Sweep<'a> {
                 self.blocked = self.blocked + until.since(self.now);
             }
             self.now = until;
-            while self.in_flight.peek().is_some_and(|Reverse(end)| *end <= self.now) {
+            while self
+                .in_flight
+                .peek()
+                .is_some_and(|Reverse((end, _))| *end <= self.now)
+            {
                 self.in_flight.pop();
             }
             while self.closed.front().is_some_and(|(_, end)| *end <= self.now) {
@@ -274,7 +281,7 @@ impl<'a> Sweep<'a> {
             consider(*from);
             consider(*end);
         }
-        if let Some(Reverse(end)) = self.in_flight.peek() {
+        if let Some(Reverse((end, _))) = self.in_flight.peek() {
             consider(*end);
         }
         consider(self.paced_until());
@@ -313,7 +320,8 @@ impl<'a> Sweep<'a> {
             }
             self.window(at, start, &contract.endpoint, findings);
         }
-        self.in_flight.push(Reverse(start.end.unwrap_or(Instant::MAX)));
+        let (earliest, latest) = start.end;
+        self.in_flight.push(Reverse((latest, earliest)));
         let back = contract
             .as_ref()
             .and_then(|contract| contract.endpoint.rate)
@@ -385,7 +393,7 @@ impl<'a> Sweep<'a> {
         let still = self
             .in_flight
             .iter()
-            .filter(|Reverse(end)| *end > at + ROUNDING)
+            .filter(|Reverse((_, end))| *end > at + ROUNDING)
             .count()
             + 1;
         if still > size(clauses.in_flight) {

@@ -10,6 +10,7 @@ mod codec;
 mod context;
 mod delivery;
 mod due;
+mod elapsed;
 mod ending;
 mod endpoint;
 mod finding;

@@ -10,6 +10,9 @@ const BLOCK: usize = 256 * 1024;
 /// A longer line holds no row of ours.
 const MAX_LINE: usize = 1024 * 1024;
 
+/// What errors call the file, the line's number, the line.
+type Named<'a> = (&'a str, u64, &'a [u8]);
+
 /// Hands out line after line.
 pub(super) struct Lines {
     name: String,
@@ -48,7 +51,7 @@ impl Lines {
     }
 
     /// As [`Lines::next`], and before it what errors call the file.
-    pub(super) fn next_named(&mut self) -> Result<Option<(&str, u64, &[u8])>, FactsError> {
+    pub(super) fn next_named(&mut self) -> Result<Option<Named<'_>>, FactsError> {
         let mut searched = self.start;
         let (end, next) = loop {
             let fresh = self.buffer.get(searched..self.end).unwrap_or_default();

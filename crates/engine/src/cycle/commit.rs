@@ -34,13 +34,13 @@ impl Cycle {
     pub(super) fn commit(&mut self, now: &Reading) {
         self.retry_crowded();
         while self.commits < COMMITS_AT_ONCE && self.pause.is_none() {
+            let rest = self.settles.len().min(SETTLES_AT_ONCE);
+            let settles: Vec<Settle> = self.settles.drain(..rest).collect();
             let claims = if self.shared.phase() == Phase::Running {
-                self.pick(now)
+                self.pick(&settles, now)
             } else {
                 Vec::new()
             };
-            let rest = self.settles.len().min(SETTLES_AT_ONCE);
-            let settles: Vec<Settle> = self.settles.drain(..rest).collect();
             if claims.is_empty() && settles.is_empty() {
                 return;
             }
@@ -117,7 +117,8 @@ impl Cycle {
         let Some(slot) = self.slots.get(&key) else {
             return;
         };
-        slot.lane.disown(due.key);
+        slot.lane.settled(due.key);
+        self.feed(key);
         let until = match (&settle.next, settled) {
             // Somebody moved it, or this settle was written before and its answer lost: what it waits for is not
             // known here.

@@ -11,7 +11,8 @@ use crate::lane::{Reply, Waits};
 use contract::Duration;
 use contract::ledger::DeadReason;
 use schedule::{Admission, BlockReason, DeferReason, Until};
-use store::{Claim, ContractKey, DeliveryKey, EndpointKey, Reading, Start};
+use std::collections::HashMap;
+use store::{Claim, ContractKey, DeliveryKey, EndpointKey, Reading, Settle, Start};
 
 /// Claims in one commit: enough to share its sync among many, few enough that a crash burns few attempts.
 const CLAIMS_AT_ONCE: usize = 512;
@@ -19,19 +20,24 @@ const CLAIMS_AT_ONCE: usize = 512;
 const LONG_PACE: Duration = Duration::from_ms(200);
 
 impl Cycle {
-    /// The next claims, fairly.
-    pub(super) fn pick(&mut self, now: &Reading) -> Vec<Claim> {
+    /// The next claims, fairly. What `settles` in the same commit leaves makes room.
+    pub(super) fn pick(&mut self, settles: &[Settle], now: &Reading) -> Vec<Claim> {
+        let mut leaving: HashMap<EndpointKey, u32> = HashMap::new();
+        for settle in settles {
+            *leaving.entry(settle.claimed.due.endpoint).or_default() += 1;
+        }
         let mut claims = Vec::new();
         while claims.len() < CLAIMS_AT_ONCE {
             let Some(key) = self.ready.pop_front() else {
                 break;
             };
-            self.pick_one(key, now, &mut claims);
+            let leaving = leaving.get(&key).copied().unwrap_or(0);
+            self.pick_one(key, leaving, now, &mut claims);
         }
         claims
     }
 
-    fn pick_one(&mut self, key: EndpointKey, now: &Reading, claims: &mut Vec<Claim>) {
+    fn pick_one(&mut self, key: EndpointKey, leaving: u32, now: &Reading, claims: &mut Vec<Claim>) {
         let Some(slot) = self.slots.get_mut(&key) else {
             return;
         };
@@ -39,9 +45,13 @@ impl Cycle {
         let Some(front) = slot.window.front() else {
             return;
         };
-        let reply = slot
-            .lane
-            .reserve(&self.shared.slots, &front.retry, Waits::of(&front.due), now);
+        let reply = slot.lane.reserve(
+            &self.shared.slots,
+            &front.retry,
+            Waits::of(&front.due),
+            leaving,
+            now,
+        );
         match reply {
             Reply::Start(start) => self.take(key, start, claims),
             Reply::Crowded => {
@@ -49,7 +59,7 @@ impl Cycle {
                 self.crowded.push_back(key);
             }
             Reply::Not(Admission::Defer { until, reason }) => self.defer(key, until, reason, now),
-            // Its end, or a change of its state, makes it ready again.
+            // A settle, or a change of its state, makes it ready again.
             Reply::Not(Admission::Block(BlockReason::InFlight) | Admission::Deliver) => {}
             Reply::Not(Admission::Block(BlockReason::Held)) => self.empty(key),
             Reply::Not(Admission::Dead(DeadReason::MaxAge)) => self.expire_front(key),
