@@ -17,6 +17,13 @@ const MAX_BODY: usize = 1024 * 1024;
 /// How long a shutdown may take when nothing is said: less than the 30 s that container engines wait.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
 
+/// How often the ledger is judged when nothing is said.
+const AUDIT_EVERY: Duration = Duration::from_secs(60);
+/// More often would only be load.
+const LEAST_AUDIT_EVERY: Duration = Duration::from_secs(1);
+/// Shorter would take away what a person still looks at.
+const LEAST_RETAIN: Duration = Duration::from_secs(3600);
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
@@ -93,6 +100,15 @@ pub(crate) struct Options {
     /// Certificates that endpoints may be signed by, besides the system's (PEM)
     #[arg(long, value_name = "FILE", env = "DUEHOOK_CA_FILE")]
     ca_file: Option<PathBuf>,
+    /// Judge the whole ledger beside the engine, with this much time between; `off` for never [default: 1m]
+    #[arg(long, value_name = "DURATION", env = "DUEHOOK_AUDIT_EVERY")]
+    audit_every: Option<String>,
+    /// Take away messages and their ledger rows this long after they are final, as 90d [default: never]
+    #[arg(long, value_name = "DURATION", env = "DUEHOOK_RETAIN")]
+    retain: Option<String>,
+    /// Take away payloads and answers' bodies this long after their message is final [default: never]
+    #[arg(long, value_name = "DURATION", env = "DUEHOOK_RETAIN_PAYLOADS")]
+    retain_payloads: Option<String>,
     /// What to log: error, warn, info, debug, trace; or per module, as `info,engine=debug` [default: info]
     #[arg(long, value_name = "FILTER", env = "DUEHOOK_LOG")]
     log: Option<String>,
@@ -112,6 +128,12 @@ pub(crate) struct Settings {
     pub(crate) max_body: usize,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) ca_file: Option<PathBuf>,
+    /// `None`: never.
+    pub(crate) audit_every: Option<Duration>,
+    /// `None`: for ever.
+    pub(crate) retain: Option<Duration>,
+    /// `None`: as long as their messages.
+    pub(crate) retain_payloads: Option<Duration>,
     pub(crate) log: String,
     pub(crate) log_json: bool,
 }
@@ -143,6 +165,9 @@ impl Options {
             max_body: self.max_body.or(file.max_body),
             shutdown_timeout: self.shutdown_timeout.or(file.shutdown_timeout),
             ca_file: self.ca_file.or(file.ca_file),
+            audit_every: self.audit_every.or(file.audit_every),
+            retain: self.retain.or(file.retain),
+            retain_payloads: self.retain_payloads.or(file.retain_payloads),
             log: self.log.or(file.log),
             log_json: self.log_json.or(file.log_json),
         }
@@ -174,14 +199,23 @@ impl Options {
                 })?,
                 None => MAX_BODY,
             },
-            shutdown_timeout: match self.shutdown_timeout {
-                Some(text) => contract::parse_duration(&text).map_err(|error| ConfigError::Value {
-                    name: "shutdown-timeout",
-                    reason: error.to_string(),
-                })?,
-                None => SHUTDOWN_TIMEOUT,
-            },
+            shutdown_timeout: duration("shutdown-timeout", self.shutdown_timeout)?
+                .unwrap_or(SHUTDOWN_TIMEOUT),
             ca_file: self.ca_file,
+            audit_every: match self.audit_every.as_deref() {
+                Some("off") => None,
+                _ => at_least(
+                    "audit-every",
+                    LEAST_AUDIT_EVERY,
+                    duration("audit-every", self.audit_every)?.or(Some(AUDIT_EVERY)),
+                )?,
+            },
+            retain: at_least("retain", LEAST_RETAIN, duration("retain", self.retain)?)?,
+            retain_payloads: at_least(
+                "retain-payloads",
+                LEAST_RETAIN,
+                duration("retain-payloads", self.retain_payloads)?,
+            )?,
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_json.unwrap_or(false),
         })
@@ -190,6 +224,29 @@ impl Options {
 
 fn parse<T: FromStr<Err = String>>(name: &'static str, text: &str) -> Result<T, ConfigError> {
     text.parse().map_err(|reason| ConfigError::Value { name, reason })
+}
+
+/// A duration with its unit.
+fn duration(name: &'static str, text: Option<String>) -> Result<Option<Duration>, ConfigError> {
+    let parsed = text.map(|text| contract::parse_duration(&text)).transpose();
+    parsed.map_err(|error| ConfigError::Value {
+        name,
+        reason: error.to_string(),
+    })
+}
+
+fn at_least(
+    name: &'static str,
+    least: Duration,
+    given: Option<Duration>,
+) -> Result<Option<Duration>, ConfigError> {
+    match given {
+        Some(given) if given < least => Err(ConfigError::Value {
+            name,
+            reason: format!("{given} is less than {least}; write {least} or more"),
+        }),
+        given => Ok(given),
+    }
 }
 
 /// A range, or one address.
@@ -255,6 +312,12 @@ mod tests {
         assert_eq!(settings.listen.port(), 2);
         assert_eq!(settings.max_body, 2 * 1024 * 1024);
         assert_eq!(settings.store.to_string(), STORE);
+        assert_eq!(settings.audit_every, Some(AUDIT_EVERY));
+        assert_eq!((settings.retain, settings.retain_payloads), (None, None));
+        let off: Options = toml::from_str("audit_every = 'off'\nretain = '90d'").unwrap();
+        let settings = off.settle().unwrap();
+        assert_eq!(settings.audit_every, None);
+        assert_eq!(settings.retain, Some(Duration::from_secs(90 * 86_400)));
     }
 
     #[test]
@@ -272,5 +335,7 @@ mod tests {
         assert!(wrong("store = 'duehook.db'").contains("sqlite:FILE"));
         assert!(wrong("allow_net = ['10.0.0.0/99']").contains("10.0.0.0/8"));
         assert!(wrong("shutdown_timeout = '25'").contains("shutdown-timeout"));
+        assert!(wrong("audit_every = '10ms'").contains("1s or more"));
+        assert!(wrong("retain = '5m'").contains("1h or more"));
     }
 }

@@ -59,6 +59,7 @@ enum Command {
     Drill(cmd::drill::Args),
     // Keep
     Ledger(cmd::ledger::Args),
+    Backup(cmd::backup::Args),
     Completions(cmd::completions::Args),
 }
 
@@ -93,6 +94,7 @@ fn main() -> std::process::ExitCode {
         Command::Verify(args) => cmd::verify::run(args),
         Command::Drill(args) => cmd::drill::run(args),
         Command::Ledger(args) => cmd::ledger::run(args),
+        Command::Backup(args) => cmd::backup::run(args),
         Command::Completions(args) => cmd::completions::run::<Cli>(&args),
     }
     .into()

@@ -13,7 +13,6 @@ mod front;
 mod listen;
 mod out;
 mod page;
-pub mod port;
 mod query;
 mod routes;
 mod shared;
@@ -24,7 +23,7 @@ mod time;
 pub use auth::{NewToken, TOKEN_PREFIX, fault_of_given, new_token};
 pub use time::{rfc3339, spoken};
 
-use crate::port::EngineHandle;
+use engine::EngineHandle;
 use shared::Shared;
 use std::future::Future;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::auth::Tokens;
 use crate::error::ApiError;
-use crate::port::EngineHandle;
 use contract::Instant;
+use engine::EngineHandle;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -133,7 +133,7 @@ fn read_store(args: &Args, judge: Judge) -> Result<Judge, Box<dyn std::error::Er
 }
 
 /// Hands the ledger of a store, as of one moment, to a judge.
-async fn feed(store: &dyn Store, judge: Judge, bar: Option<ProgressBar>) -> store::Result<Judge> {
+pub(super) async fn feed(store: &dyn Store, judge: Judge, bar: Option<ProgressBar>) -> store::Result<Judge> {
     let sink = Feed {
         judge,
         bar,

@@ -294,7 +294,9 @@ impl Stage {
             .collect();
         let store = self.server.store();
         merge(&self.folder, &self.folder.join("receivers.jsonl"))?;
-        let audit = self.ask(&["audit", "--store", &store, "--json"], "audit.json")?;
+        let received = self.folder.join("receivers.jsonl").display().to_string();
+        let line = ["audit", "--store", &store, "--receiver", &received, "--json"];
+        let audit = self.ask(&line, "audit.json")?;
         let ledger = self.folder.join("ledger").display().to_string();
         let export = self.ask(
             &["ledger", "export", "--store", &store, "--out", &ledger],

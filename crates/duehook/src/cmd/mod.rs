@@ -2,6 +2,7 @@
 
 pub(crate) mod appraise;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod contract;
 pub(crate) mod demo;

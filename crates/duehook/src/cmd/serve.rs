@@ -1,6 +1,8 @@
 //! `duehook serve`: the server. Puts the parts together; the settings are read in `config`, and what runs is in `store`,
 //! `engine` and `server`.
 
+mod keep;
+
 use crate::config::{ConfigError, Options, Settings, Signatures};
 use crate::exit::Exit;
 use crate::ui;
@@ -12,6 +14,7 @@ use engine::sign::SignatureHeaders;
 use engine::wire::HttpWire;
 use engine::{Engine, EngineHandle};
 use server::{Config, Server};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::sqlite::SqliteStore;
@@ -87,6 +90,7 @@ fn log(settings: &Settings) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A second start in one process keeps the first log.
     let _ = if settings.log_json {
@@ -113,8 +117,7 @@ async fn serve(settings: &Settings, contract: Option<Contract>) -> Result<Exit, 
             source,
         })?;
     let engine = start(settings, &store).await?;
-    // Nobody has judged yet: the audit is a command of its own, and its last word is absent here, not clean (I7).
-    let (_verdicts, verdict) = watch::channel(None);
+    let verdict = keep::start(settings, &store);
     let config = Config {
         max_body: settings.max_body,
         token,
