@@ -1,7 +1,7 @@
 //! Signatures by Standard Webhooks: `v1` (HMAC-SHA256) for `whsec_` secrets, `v1a` (Ed25519) for `whsk_` keys, over
 //! the exact bytes that are sent.
 //!
-//! Leaves the choice of which secrets are valid now to [`crate::config`]. Secrets are never printed.
+//! Leaves the choice of which secrets are valid now to `config`. Secrets are never printed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

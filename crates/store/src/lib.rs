@@ -1,5 +1,5 @@
 //! Durable state behind one trait ([`Store`]); SQLite here ([`sqlite`]), one conformance suite for every backend
-//! ([`conformance`]). Never knows policy: a due time is a value it is given.
+//! (`conformance`, behind a feature). Never knows policy: a due time is a value it is given.
 //!
 //! Every write answers only once it is on stable storage. Every write is one transaction together with the ledger
 //! records it owes, in commit order. A claim checks inside its transaction that the endpoint is `active` (I4) and

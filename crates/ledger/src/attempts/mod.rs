@@ -1,7 +1,7 @@
 //! `attempts.tsv` (spec/retry-round.md), streamed: chunks are parsed on all cores and handed over in ledger order.
 //!
 //! Memory does not grow with the ledger: each worker holds one chunk and its parsed rows. The SHA-256 of the file is
-//! taken on the way, and so are the hashes for the check for unique ids ([`crate::ids`]).
+//! taken on the way, and so are the hashes for the check for unique ids (`ids`).
 
 mod parse;
 mod unique;
