@@ -8,7 +8,7 @@ use std::path::Path;
 /// A block that is read at once.
 const BLOCK: usize = 256 * 1024;
 /// A longer line holds no row of ours.
-const MAX_LINE: usize = 1024 * 1024;
+pub(super) const MAX_LINE: usize = 1024 * 1024;
 
 /// What errors call the file, the line's number, the line.
 type Named<'a> = (&'a str, u64, &'a [u8]);

@@ -1,6 +1,7 @@
 //! The two file rounds, derived again from contract and facts (spec/retry-round.md, spec/queue-round.md), with readers of
 //! their own: a judge is worth something only as long as it shares nothing with what it judges (I8).
 
+mod chunks;
 mod lines;
 pub mod queue;
 pub mod retry;

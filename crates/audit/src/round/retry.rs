@@ -1,9 +1,10 @@
 //! The retry round, derived again (spec/retry-round.md): one pass over the ledger, holding endpoints and, where asked, the
 //! rows of the plan.
 
-use super::cut;
-use super::table::{Row, Table};
+use super::lines::MAX_LINE;
+use super::table::{self, Row, Table};
 use super::unique::{self, Hashes};
+use super::{chunks, cut};
 use crate::facts::FactsError;
 use contract::rounds::RetryRoundContract;
 use serde_json::{Value, json};
@@ -123,6 +124,7 @@ impl Derived {
 }
 
 /// An endpoint, and where its rows have led so far.
+#[derive(Clone)]
 struct Endpoint {
     id: String,
     active: bool,
@@ -156,13 +158,19 @@ pub fn derive(
     attempts: &Path,
     options: Options,
 ) -> Result<Derived, FactsError> {
-    let mut round = Round::new(contract, read_endpoints(endpoints)?, options);
+    let known = read_endpoints(endpoints)?;
+    // The header is judged first; nothing below looks at it.
+    Table::open(attempts, &ATTEMPTS)?;
+    if let Some(derived) = fast(contract, &known, attempts, options) {
+        return Ok(derived);
+    }
+    let mut round = Round::new(contract, known, options);
     let mut hashes = options.check_ids.then(Hashes::default);
     let mut table = Table::open(attempts, &ATTEMPTS)?;
     while let Some(row) = table.next()? {
         let attempt = attempt(contract, &row)?;
         if let Some(hashes) = &mut hashes {
-            hashes.take(attempt.id).map_err(FactsError::spill)?;
+            hashes.take(unique::hash(attempt.id)).map_err(FactsError::spill)?;
         }
         round.row(row.line, &attempt);
     }
@@ -173,6 +181,108 @@ pub fn derive(
         }
     }
     Ok(round.derived())
+}
+
+/// A row as a thread read it: what it says of time, and its endpoint by place.
+struct Slim {
+    place: Option<usize>,
+    number: i64,
+    start: i64,
+    finish: i64,
+    success: bool,
+}
+
+/// What one piece of the ledger comes to.
+struct Piece {
+    rows: Vec<Slim>,
+    hashes: Vec<u64>,
+}
+
+/// Derives the figures on all cores. `None` where rows are wanted, or where anything is odd: the plain way says what.
+fn fast(
+    contract: &RetryRoundContract,
+    endpoints: &[Endpoint],
+    attempts: &Path,
+    options: Options,
+) -> Option<Derived> {
+    if options.rows {
+        return None;
+    }
+    let mut round = Round::new(contract, endpoints.to_vec(), options);
+    let by_id = round.by_id.clone();
+    let mut hashes = options.check_ids.then(Hashes::default);
+    // The header is line 1.
+    let mut line = 1;
+    let whole = chunks::scan(
+        attempts,
+        |text| slim(contract, &by_id, endpoints, text, options.check_ids),
+        |piece: Piece| {
+            for row in &piece.rows {
+                line += 1;
+                round.slim(line, row);
+            }
+            let mut taken = piece.hashes.iter();
+            hashes
+                .as_mut()
+                .is_none_or(|hashes| taken.all(|hash| hashes.take(*hash).is_ok()))
+                .then_some(())
+        },
+    );
+    let repeated = match hashes {
+        Some(hashes) if whole => !hashes.repeated().ok()?.is_empty(),
+        _ => false,
+    };
+    (whole && !repeated).then(|| round.derived())
+}
+
+fn slim(
+    contract: &RetryRoundContract,
+    by_id: &HashMap<String, usize>,
+    endpoints: &[Endpoint],
+    text: &str,
+    check_ids: bool,
+) -> Option<Piece> {
+    let mut piece = Piece {
+        rows: Vec::with_capacity(text.len() / 40),
+        hashes: Vec::new(),
+    };
+    let success = i64::from(contract.success_min)..=i64::from(contract.success_max);
+    let mut latest: Option<usize> = None;
+    for line in text.lines() {
+        let mut cells = line.split('\t');
+        let mut cell = || cells.next();
+        let (id, endpoint) = (cell()?, cell()?);
+        let (number, start, finish) = (
+            table::integer(cell()?)?,
+            table::integer(cell()?)?,
+            table::integer(cell()?)?,
+        );
+        let (status, _error) = (cell()?, cell()?);
+        if line.len() > MAX_LINE
+            || cell().is_some()
+            || id.is_empty()
+            || endpoint.is_empty()
+            || number < 1
+            || finish < start
+        {
+            return None;
+        }
+        let success = status != "-" && success.contains(&table::integer(status)?);
+        let same = latest.filter(|place| endpoints.get(*place).is_some_and(|known| known.id == endpoint));
+        let place = same.or_else(|| by_id.get(endpoint).copied());
+        latest = place;
+        piece.rows.push(Slim {
+            place,
+            number,
+            start,
+            finish,
+            success,
+        });
+        if check_ids {
+            piece.hashes.push(unique::hash(id));
+        }
+    }
+    Some(piece)
 }
 
 /// Sorted by id.
@@ -275,25 +385,42 @@ impl<'a> Round<'a> {
     }
 
     fn row(&mut self, line: u64, row: &Attempt<'_>) {
-        self.attempts += 1;
-        if self
-            .endpoints
-            .get(self.latest)
-            .is_none_or(|latest| latest.id != row.endpoint)
-        {
-            let Some(place) = self.by_id.get(row.endpoint) else {
-                self.unknown.push(line);
-                return;
-            };
-            self.latest = *place;
-        }
-        let Some(endpoint) = self
-            .endpoints
-            .get_mut(self.latest)
-            .filter(|endpoint| endpoint.active)
-        else {
-            return;
+        let is_latest = |latest: &Endpoint| latest.id == row.endpoint;
+        let place = if self.endpoints.get(self.latest).is_some_and(is_latest) {
+            Some(self.latest)
+        } else {
+            self.by_id.get(row.endpoint).copied()
         };
+        let slim = Slim {
+            place,
+            number: row.number,
+            start: row.start,
+            finish: row.finish,
+            success: row.success,
+        };
+        if let Some((place, earliest_ts, scheduled_delta_s)) = self.slim(line, &slim)
+            && let Some(plan) = &mut self.plan
+        {
+            let planned = PlanRow {
+                attempt_id: row.id.into(),
+                endpoint: 0,
+                attempt_no: row.number,
+                earliest_ts,
+                scheduled_delta_s,
+            };
+            plan.push((place, planned));
+        }
+    }
+
+    /// Takes a row; its endpoint's place, earliest start and delta, where it is planned.
+    fn slim(&mut self, line: u64, row: &Slim) -> Option<(usize, i64, i64)> {
+        self.attempts += 1;
+        let Some(place) = row.place else {
+            self.unknown.push(line);
+            return None;
+        };
+        self.latest = place;
+        let endpoint = self.endpoints.get_mut(place).filter(|endpoint| endpoint.active)?;
         let earliest = if endpoint.open == 0 {
             0
         } else {
@@ -314,18 +441,7 @@ impl<'a> Round<'a> {
             endpoint.open = 0;
         }
         self.planned += 1;
-        if let Some(plan) = &mut self.plan {
-            plan.push((
-                self.latest,
-                PlanRow {
-                    attempt_id: row.id.into(),
-                    endpoint: 0,
-                    attempt_no: row.number,
-                    earliest_ts: earliest,
-                    scheduled_delta_s: delta,
-                },
-            ));
-        }
+        Some((place, earliest, delta))
     }
 
     fn derived(self) -> Derived {
@@ -379,7 +495,87 @@ fn grown(base: i64, factor: i64, exponent: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::grown;
+    use super::{Derived, Options, derive, grown};
+    use contract::rounds::RetryRoundContract;
+    use std::fmt::Write;
+
+    const ENDPOINTS: &str = "endpoint_id\tstate\tmax_attempts\tbackoff_base_s\tdispatch_gap_s\n\
+        e-0\tactive\t3\t10\t70\ne-1\tdraining\t3\t10\t70\ne-2\tactive\t2\t20\t100\n";
+    const HEADER: &str = "attempt_id\tendpoint_id\tattempt_no\tstart_ts\tfinish_ts\tstatus\terror";
+
+    fn judged(attempts: &[u8], rows: bool) -> Result<Derived, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let (endpoints, ledger) = (
+            folder.path().join("endpoints.tsv"),
+            folder.path().join("attempts.tsv"),
+        );
+        std::fs::write(&endpoints, ENDPOINTS).unwrap();
+        std::fs::write(&ledger, attempts).unwrap();
+        let contract = include_bytes!("../../../../cases/retry-round/retry.env");
+        let contract = RetryRoundContract::read(contract, "retry.env").unwrap();
+        let options = Options {
+            rows,
+            ..Options::default()
+        };
+        let derived = derive(&contract, &endpoints, &ledger, options);
+        let derived =
+            derived.map_err(|error| error.to_string().replace(&*folder.path().to_string_lossy(), ""));
+        derived.map(|derived| Derived {
+            plan: None,
+            ..derived
+        })
+    }
+
+    fn ledger(rows: i64, end: &str) -> String {
+        let mut text = format!("{HEADER}{end}");
+        for n in 0..rows {
+            let (endpoint, status) = (n % 4, if n % 7 == 0 { "200" } else { "-" });
+            let (start, number) = (n * 13, 1 + n % 5);
+            let _ = write!(
+                text,
+                "a-{n}\te-{endpoint}\t{number}\t{start}\t{}\t{status}\tno answer{end}",
+                start + n % 3
+            );
+        }
+        text
+    }
+
+    #[test]
+    fn figures_are_the_same_with_rows_and_without() {
+        for (rows, end) in [(0, "\n"), (1, "\n"), (1000, "\r\n"), (120_000, "\n")] {
+            let text = ledger(rows, end);
+            for text in [text.as_str(), text.trim_end()] {
+                let derived = judged(text.as_bytes(), false).unwrap();
+                assert_eq!(derived, judged(text.as_bytes(), true).unwrap(), "{rows}");
+                assert_eq!(derived.attempts, rows.unsigned_abs());
+                assert_eq!(
+                    derived.unknown_endpoint_rows.len(),
+                    usize::try_from(rows / 4).unwrap()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_far_into_a_ledger_is_named_the_same_with_rows_and_without() {
+        let good = ledger(90_000, "\n");
+        for wrong in [
+            "a-7\te-0\t1\t5\t6\t200\t-\n",
+            "\n",
+            "b-1\te-0\t0\t5\t6\t200\t-\n",
+            "b-1\te-0\t1\t6\t5\t200\t-\n",
+            "b-1\te-0\t1\t5\t6\t200\n",
+            "b-1\te-0\t1\t5\t6\t200\t-\t-\n",
+            "b-1\te-0\t1\t5\t99999999999999999999\t200\t-\n",
+            "b-1\t\t1\t5\t6\t200\t-\n",
+            "b\0\te-0\t1\t5\t6\t200\t-\n",
+        ] {
+            let text = format!("{good}{wrong}");
+            let said = judged(text.as_bytes(), false).unwrap_err();
+            assert!(said.contains("attempts.tsv:90002: found "), "{said}");
+            assert_eq!(Err(said), judged(text.as_bytes(), true));
+        }
+    }
 
     #[test]
     fn growth_saturates_and_never_wraps() {

@@ -95,7 +95,7 @@ impl<'a, const N: usize> Row<'a, N> {
 
     /// An integer of 64 bits, not below `least`.
     pub(super) fn integer(&self, column: usize, least: i64) -> Result<i64, FactsError> {
-        integer(self.text(column).as_bytes())
+        integer(self.text(column))
             .filter(|n| *n >= least)
             .ok_or_else(|| self.wrong(column, &format!("a whole number from {least} to {}", i64::MAX)))
     }
@@ -111,10 +111,10 @@ impl<'a, const N: usize> Row<'a, N> {
 }
 
 /// Decimal digits, with a minus sign where it is negative; `None` for anything else and for what 64 bits do not hold.
-fn integer(text: &[u8]) -> Option<i64> {
-    let (digits, negative) = match text.strip_prefix(b"-") {
-        Some(digits) => (digits, true),
-        None => (text, false),
+pub(super) fn integer(text: &str) -> Option<i64> {
+    let (digits, negative) = match text.as_bytes() {
+        [b'-', digits @ ..] => (digits, true),
+        digits => (digits, false),
     };
     if digits.is_empty() {
         return None;
@@ -153,7 +153,7 @@ mod tests {
             ("1.0", None),
             ("1e3", None),
         ] {
-            assert_eq!(integer(text.as_bytes()), due, "{text:?}");
+            assert_eq!(integer(text), due, "{text:?}");
         }
     }
 }

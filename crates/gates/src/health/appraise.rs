@@ -56,7 +56,9 @@ pub fn health_appraise(
         }
         Ok(found) => {
             judged.figures.insert("round_ok".into(), found["ok"].clone());
-            judged.issues.extend(stale(&inputs, &found));
+            judged
+                .issues
+                .extend(stale(&inputs, &judged.figures["sha256"], &found));
             judged.issues.extend(compare(&SHAPE, &expected, &found));
             judged.issues.extend(malformed(&expected, &found));
             judged.issues.extend(build(&found));

@@ -29,15 +29,18 @@ impl From<ContractError> for Failed {
     }
 }
 
-/// The report of a retry round, without `inputs` and `build`.
-pub(super) fn plan(files: &RetryFiles) -> Result<Value, Failed> {
+/// The report of a retry round, without `inputs` and `build`; its rows where they are wanted.
+pub(super) fn plan(files: &RetryFiles, rows: bool) -> Result<Value, Failed> {
     let (bytes, name) = contract_bytes(&files.contract)?;
     let contract = RetryRoundContract::read(&bytes, &name)?;
     let derived = retry::derive(
         &contract,
         &files.endpoints,
         &files.attempts,
-        retry::Options::default(),
+        retry::Options {
+            rows,
+            ..retry::Options::default()
+        },
     )?;
     Ok(derived.to_json())
 }
