@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 
 /// What one thread takes at once. With a few of them on their way memory stays at some MiB whatever the ledger.
-const PIECE: u64 = 2 * 1024 * 1024;
+const PIECE: u64 = 512 * 1024;
 /// How far behind a piece the end of its last line is looked for.
 const TAIL: u64 = 64 * 1024;
 /// Pieces that are read and not yet folded, at most, beside one in each thread's hands.

@@ -183,6 +183,9 @@ pub fn derive(
     Ok(round.derived())
 }
 
+/// Endpoints by id.
+type Places = HashMap<String, usize, foldhash::fast::RandomState>;
+
 /// A row as a thread read it: what it says of time, and its endpoint by place.
 struct Slim {
     place: Option<usize>,
@@ -215,7 +218,7 @@ fn fast(
     let mut line = 1;
     let whole = chunks::scan(
         attempts,
-        |text| slim(contract, &by_id, endpoints, text, options.check_ids),
+        |text| slim(contract, &by_id, text, options.check_ids),
         |piece: Piece| {
             for row in &piece.rows {
                 line += 1;
@@ -235,54 +238,53 @@ fn fast(
     (whole && !repeated).then(|| round.derived())
 }
 
-fn slim(
-    contract: &RetryRoundContract,
-    by_id: &HashMap<String, usize>,
-    endpoints: &[Endpoint],
-    text: &str,
-    check_ids: bool,
-) -> Option<Piece> {
+fn slim(contract: &RetryRoundContract, by_id: &Places, text: &str, check_ids: bool) -> Option<Piece> {
     let mut piece = Piece {
         rows: Vec::with_capacity(text.len() / 40),
         hashes: Vec::new(),
     };
     let success = i64::from(contract.success_min)..=i64::from(contract.success_max);
-    let mut latest: Option<usize> = None;
-    for line in text.lines() {
-        let mut cells = line.split('\t');
-        let mut cell = || cells.next();
-        let (id, endpoint) = (cell()?, cell()?);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (cells, length) = cut_line(rest)?;
+        rest = rest.get(length..)?;
+        let [id, endpoint, number, start, finish, status, _] = cells;
         let (number, start, finish) = (
-            table::integer(cell()?)?,
-            table::integer(cell()?)?,
-            table::integer(cell()?)?,
+            table::integer(number)?,
+            table::integer(start)?,
+            table::integer(finish)?,
         );
-        let (status, _error) = (cell()?, cell()?);
-        if line.len() > MAX_LINE
-            || cell().is_some()
-            || id.is_empty()
-            || endpoint.is_empty()
-            || number < 1
-            || finish < start
-        {
+        if length > MAX_LINE || id.is_empty() || endpoint.is_empty() || number < 1 || finish < start {
             return None;
         }
-        let success = status != "-" && success.contains(&table::integer(status)?);
-        let same = latest.filter(|place| endpoints.get(*place).is_some_and(|known| known.id == endpoint));
-        let place = same.or_else(|| by_id.get(endpoint).copied());
-        latest = place;
         piece.rows.push(Slim {
-            place,
+            place: by_id.get(endpoint).copied(),
             number,
             start,
             finish,
-            success,
+            success: status != "-" && success.contains(&table::integer(status)?),
         });
         if check_ids {
             piece.hashes.push(unique::hash(id));
         }
     }
     Some(piece)
+}
+
+/// The seven cells of the first line, and its length with its end.
+fn cut_line(text: &str) -> Option<([&str; 7], usize)> {
+    let (mut cells, mut begin) = ([""; 7], 0);
+    let mut marks = memchr::memchr2_iter(b'\t', b'\n', text.as_bytes());
+    for (n, cell) in cells.iter_mut().enumerate() {
+        let at = marks.next();
+        let ends_line = at.is_none_or(|at| text.as_bytes().get(at) == Some(&b'\n'));
+        if ends_line != (n == 6) {
+            return None;
+        }
+        *cell = text.get(begin..at.unwrap_or(text.len()))?;
+        begin = at.map_or(text.len(), |at| at + 1);
+    }
+    Some((cells, begin))
 }
 
 /// Sorted by id.
@@ -354,7 +356,7 @@ fn twice(path: &Path, repeated: &HashSet<u64>) -> Result<(), FactsError> {
 struct Round<'a> {
     contract: &'a RetryRoundContract,
     endpoints: Vec<Endpoint>,
-    by_id: HashMap<String, usize>,
+    by_id: Places,
     /// The endpoint of the row before: rows of one endpoint often stand together.
     latest: usize,
     plan: Option<Vec<(usize, PlanRow)>>,

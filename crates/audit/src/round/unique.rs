@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,9 +27,9 @@ impl Default for Hashes {
     }
 }
 
-/// The hash of an id, the same for one id in one run of the program.
+/// The hash of an id, the same for one id always: two passes over a file must agree.
 pub(super) fn hash(id: &str) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
+    foldhash::quality::FixedState::with_seed(0).hash_one(id)
 }
 
 impl Hashes {
