@@ -110,6 +110,9 @@ impl<'a, const N: usize> Row<'a, N> {
     }
 }
 
+/// 10^18 is less than 2^63.
+const SAFE_DIGITS: usize = 18;
+
 /// Decimal digits, with a minus sign where it is negative; `None` for anything else and for what 64 bits do not hold.
 pub(super) fn integer(text: &str) -> Option<i64> {
     let (digits, negative) = match text.as_bytes() {
@@ -118,6 +121,14 @@ pub(super) fn integer(text: &str) -> Option<i64> {
     };
     if digits.is_empty() {
         return None;
+    }
+    if digits.len() <= SAFE_DIGITS {
+        // No sum of so few digits leaves 64 bits, so nothing is checked on the way.
+        let sum = digits.iter().try_fold(0, |sum: i64, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit < 10).then(|| sum * 10 + i64::from(digit))
+        })?;
+        return Some(if negative { -sum } else { sum });
     }
     let mut magnitude: i64 = 0;
     for byte in digits {
@@ -142,6 +153,11 @@ mod tests {
             ("0", Some(0)),
             ("-0", Some(0)),
             ("007", Some(7)),
+            ("-12", Some(-12)),
+            ("999999999999999999", Some(999_999_999_999_999_999)),
+            ("1000000000000000000", Some(1_000_000_000_000_000_000)),
+            ("12345678901234567x", None),
+            ("1234567890123456789x", None),
             ("9223372036854775807", Some(i64::MAX)),
             ("9223372036854775808", None),
             ("-9223372036854775808", Some(i64::MIN)),
