@@ -124,7 +124,11 @@ pub(super) fn integer(text: &str) -> Option<i64> {
     }
     if digits.len() <= SAFE_DIGITS {
         // No sum of so few digits leaves 64 bits, so nothing is checked on the way.
-        let sum = digits.iter().try_fold(0, |sum: i64, byte| {
+        let (first, rest) = match digits.split_first_chunk::<8>() {
+            Some((eight, rest)) => (eight_digits(*eight)?, rest),
+            None => (0, digits),
+        };
+        let sum = rest.iter().try_fold(first, |sum, byte| {
             let digit = byte.wrapping_sub(b'0');
             (digit < 10).then(|| sum * 10 + i64::from(digit))
         })?;
@@ -143,6 +147,21 @@ pub(super) fn integer(text: &str) -> Option<i64> {
     }
 }
 
+/// Eight digits at once: instants have ten, and a ledger has twenty million of them. Each step adds up neighbours: digits to
+/// pairs, pairs to fours, fours to all.
+fn eight_digits(text: [u8; 8]) -> Option<i64> {
+    const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let bytes = u64::from_le_bytes(text);
+    // `0` to `9` have a 3 in their upper half, with six added too; `:` to `?` do not then.
+    let is_digits = bytes & HIGH == ZEROS && bytes.wrapping_add(0x0606_0606_0606_0606) & HIGH == ZEROS;
+    let ones = bytes & 0x0F0F_0F0F_0F0F_0F0F;
+    let pairs = ones.wrapping_mul(10 << 8 | 1) >> 8 & 0x00FF_00FF_00FF_00FF;
+    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_FFFF_0000_FFFF;
+    let eight = fours.wrapping_mul(10_000 << 32 | 1) >> 32;
+    is_digits.then(|| eight.cast_signed())
+}
+
 #[cfg(test)]
 mod tests {
     use super::integer;
@@ -154,6 +173,11 @@ mod tests {
             ("-0", Some(0)),
             ("007", Some(7)),
             ("-12", Some(-12)),
+            ("12345678", Some(12_345_678)),
+            ("-1796088673", Some(-1_796_088_673)),
+            ("1234567:", None),
+            ("1234/678", None),
+            ("1234\u{e9}78", None),
             ("999999999999999999", Some(999_999_999_999_999_999)),
             ("1000000000000000000", Some(1_000_000_000_000_000_000)),
             ("12345678901234567x", None),
